@@ -1,0 +1,9 @@
+/// \file The one place that knows which major version of Catch2 is installed.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+using Catch::Approx;
+#else
+#include <catch2/catch.hpp>
+#endif
