@@ -41,7 +41,7 @@ def escaped_spec(name):
 
 def entry(program, name, labels):
     skip = f"/bin/sh -c \"echo 'SKIPPED: long-running; tools/test.sh --night runs it'; exit {SKIP_EXIT_CODE}\""
-    quoted, run = f"[==[{name}]==]", f"[==[{program}]==] [==[{escaped_spec(name)}]==]"
+    quoted, run = f"[==[{name}]==]", f"[==[{program}]==] [==[{escaped_spec(name)}]==] -w NoAssertions"
     timeout_s = NIGHT_TIMEOUT_S if "night" in labels else TIMEOUT_S
     lines = [f"add_test({quoted} {run})"]
     if "night" in labels:
@@ -64,6 +64,9 @@ def main():
     wrong = [name for name in tests if not NAME_RULE.match(name)]
     if wrong:
         sys.exit(f"{options.program}: test names are area.thing.what_holds, without blanks: {wrong[0]!r}")
+    for name in tests:
+        if not re.match(r"^[\w.]+$", name) and test_names(options.program, escaped_spec(name)) != [name]:
+            sys.exit(f"{options.program}: no test spec selects exactly {name!r}; rename it")
     extra = [label for label in options.labels.split(";") if label] + [options.area]
     temporary = options.output + ".tmp"
     with open(temporary, "w", encoding="utf-8") as out:
