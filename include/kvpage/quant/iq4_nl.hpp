@@ -1,0 +1,32 @@
+/// \file IQ4_NL: 4-bit weights on non-uniform levels, one scale per 32.
+#pragma once
+
+#include <kvpage/quant/nonlinear_codes.hpp>
+#include <kvpage/quant/weight_format.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Block: half d; 16 bytes q. Element i < 16 is the low nibble of byte i, element i + 16 the high one: d * level(q).
+struct IQ4_NL {
+  static constexpr std::string_view kName = "IQ4_NL";
+  static constexpr std::uint32_t kGgufType = 20;
+  static constexpr std::int64_t kBlockElements = 32;
+  static constexpr std::int64_t kBlockBytes = 18;
+
+  /// [kBlockBytes] -> [kBlockElements]
+  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+    const float d = detail::load_half(block);
+    for (int i = 0; i < 16; ++i) {
+      const std::int32_t q = detail::load_u8(block + 2 + i);
+      out[i] = d * detail::nonlinear_level(q & 15);
+      out[i + 16] = d * detail::nonlinear_level(q >> 4);
+    }
+  }
+
+  KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
+    return detail::half_is_finite(block);
+  }
+};
+static_assert(WeightFormat<IQ4_NL>);
+
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,43 @@
+/// \file TQ1_0: ternary weights, five per byte, one scale per 256.
+#pragma once
+
+#include <kvpage/quant/block_fields.hpp>
+#include <kvpage/quant/weight_format.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Block: 48 bytes a; 4 bytes b; half d. A byte is ceil(256/243 * (base-3 number)); digit n is read by multiplying by 3^n
+/// modulo 256 and taking the upper part of 3 times that. Digit n of 32 bytes fills a run of 32 weights, then of 16, then of 4
+/// (four digits there): d * (digit - 1).
+struct TQ1_0 {
+  static constexpr std::string_view kName = "TQ1_0";
+  static constexpr std::uint32_t kGgufType = 34;
+  static constexpr std::int64_t kBlockElements = 256;
+  static constexpr std::int64_t kBlockBytes = 54;
+
+  /// [kBlockBytes] -> [kBlockElements]
+  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+    const float d = detail::load_half(block + 52);
+    decode_run(block, 32, 5, d, out);
+    decode_run(block + 32, 16, 5, d, out + 160);
+    decode_run(block + 48, 4, 4, d, out + 240);
+  }
+
+  KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
+    return detail::half_is_finite(block + 52);
+  }
+
+ private:
+  KVPAGE_HD static constexpr void decode_run(const std::byte* bytes, int width, int digits, float d, float* out) noexcept {
+    std::int32_t power = 1;
+    for (int n = 0; n < digits; ++n, power *= 3) {
+      for (int i = 0; i < width; ++i) {
+        const std::int32_t shifted = (detail::load_u8(bytes + i) * power) & 255;
+        out[n * width + i] = d * static_cast<float>(((shifted * 3) >> 8) - 1);
+      }
+    }
+  }
+};
+static_assert(WeightFormat<TQ1_0>);
+
+KVPAGE_END_NAMESPACE
