@@ -1,0 +1,44 @@
+"""The library never prints, logs, exits, reads the environment, a clock or global randomness: the caller owns all of these."""
+
+import re
+
+import cpp_text
+from lint import Violation
+
+NAME = "library_bans"
+BANNED_HEADERS = {"<iostream>", "<cstdio>", "<stdio.h>", "<fstream>", "<regex>", "<random>", "<ctime>", "<time.h>", "<print>"}
+BANNED_CODE = [
+    (r"\bstd\s*::\s*(cout|cerr|clog|cin)\b", "printing belongs to the caller"),
+    (r"\b\w*printf\s*\(|\b(f?puts|putchar)\s*\(", "printing belongs to the caller"),
+    (r"\bgetenv\s*\(", "configuration is passed, not read from the environment"),
+    (r"(\b\w*[cC]lock|::)\s*::\s*now\s*\(", "clocks are injected"),
+    (r"\b(s?rand|rand_r|random)\s*\(|\brandom_device\b", "randomness is injected"),
+    (r"\b(_?[Ee]xit|quick_exit)\s*\(", "the library never ends the program"),
+]
+
+
+def check(tree):
+    paths = tree.sources(("include",))
+    if not paths:
+        yield Violation("include", 1, "no header found: nothing to check")
+    for path in paths:
+        text = tree.text(path)
+        for line, include in cpp_text.includes(text):
+            if include in BANNED_HEADERS:
+                yield Violation(path, line, f"{include} is banned in the library")
+        for number, line in enumerate(cpp_text.code_only(text).splitlines(), start=1):
+            for pattern, reason in BANNED_CODE:
+                if re.search(pattern, line):
+                    yield Violation(path, number, f"'{line.strip()}': {reason}")
+
+
+_LINES = ["std::cerr << 1;", 'std::snprintf(b, n, "x");', 'auto v = std::getenv("X");', "auto t = std::chrono::steady_clock::now();",
+          "auto t = Clock::now();", "int r = rand();", "std::random_device d;", "std::exit(1);", "std::_Exit(1);"]
+
+FIXTURES = [
+    ("clean", {"include/kvpage/a.hpp": '// printf("x")\nauto s = "exit(1)"; int grand(int); on_exit_hook(); x.now(); fingerprintf;\n'}, []),
+    ("headers", {"include/kvpage/a.hpp": "#include <vector>\n#include <iostream>\n#  include <regex>\n"},
+     ["include/kvpage/a.hpp:2: <iostream>", "include/kvpage/a.hpp:3: <regex>"]),
+    ("code", {"include/kvpage/a.hpp": "\n".join(_LINES)}, [f"include/kvpage/a.hpp:{i}: '" for i in range(1, len(_LINES) + 1)]),
+    ("nothing there", {"src/a.hpp": ""}, ["include:1: no header found"]),
+]

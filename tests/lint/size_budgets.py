@@ -1,0 +1,63 @@
+"""Files, lines and functions stay small enough to read in one sitting. There is no exemption list."""
+
+import cpp_text
+from lint import Violation
+
+NAME = "size_budgets"
+MAX_FILE_LINES = 300
+MAX_LINE_COLUMNS = 140
+MAX_FUNCTION_LINES = 60
+MAX_KERNEL_LINES = 100  # a numeric kernel: any function inside include/kvpage/kernels
+TEXT_SUFFIXES = {".hpp", ".cuh", ".cpp", ".cu", ".py", ".sh", ".cmake"}
+
+
+def check(tree):
+    for path in tree.files(("include", "examples", "tests", "bench"), TEXT_SUFFIXES):
+        text = tree.text(path)
+        lines = text.splitlines()
+        if len(lines) > MAX_FILE_LINES:
+            yield Violation(path, len(lines), f"{len(lines)} lines, at most {MAX_FILE_LINES}: split the file")
+        for number, line in enumerate(lines, start=1):
+            if len(line) > MAX_LINE_COLUMNS:
+                yield Violation(path, number, f"{len(line)} columns, at most {MAX_LINE_COLUMNS}")
+    for path in tree.sources():
+        yield from check_functions(path, tree.text(path))
+
+
+def check_functions(path, text):
+    limit = MAX_KERNEL_LINES if path.startswith("include/kvpage/kernels/") else MAX_FUNCTION_LINES
+    try:
+        bodies = cpp_text.function_bodies(text)
+    except ValueError as problem:
+        yield Violation(path, 1, f"braces cannot be read: {problem}")
+        return
+    for body in bodies:
+        if body.lines > limit:
+            yield Violation(path, body.first_line, f"the body of {body.name} has {body.lines} lines, at most {limit}")
+
+
+def _body(lines):
+    return "".join(f"  x = {i};\n" for i in range(lines))
+
+
+FIXTURES = [
+    ("everything at its limit", {
+        "include/kvpage/kernels/op/cpu.hpp": "template <class T, bool B = (1 > 0)>\nvoid k(T (&x)[2]) noexcept {\n" + _body(100) + "}\n",
+        "include/kvpage/base/a.hpp": "struct S {\n  S() : a_{1}, b_(2) {\n" + _body(60) + "  }\n" + _body(80) + "};\n" + "x" * 140 + "\n",
+        "tests/a_test.cpp": "// {\n" + "int x;\n" * 299,
+        "tests/b_test.cpp": "const char* s = R\"({{)\"; char c = '{'; int n = 1'000;\nTEST_CASE(\"a\", \"[b]\") {\n" + _body(60) + "}\n",
+    }, []),
+    ("file too long", {"bench/a.cpp": "int x;\n" * 301}, ["bench/a.cpp:301: 301 lines"]),
+    ("line too long", {"tests/a.hpp": "\n" + "x" * 141 + "\n"}, ["tests/a.hpp:2: 141 columns"]),
+    ("function too long", {
+        "examples/a.cpp": "namespace a {\nstruct B final : C<D> {\n  int f(int x) const noexcept override {\n" + _body(61) + "  }\n};\n}\n",
+        "examples/b.cpp": "template <class T>\n  requires(sizeof(T) == 4)\nauto g(struct tm* t) -> std::vector<T> {\n" + _body(61) + "}\n",
+        "examples/c.cpp": "const auto h = [](int x) {\n" + _body(61) + "};\n",
+        "examples/d.cpp": "S::S(int a) : a_{a} {\n" + _body(61) + "}\n",
+        "tests/e_test.cpp": "TEST_CASE(\"x {\", \"[y]\") {\n  if (a) {\n" + _body(61) + "  }\n}\n",
+    }, ["examples/a.cpp:3: the body of f has 61", "examples/b.cpp:3: the body of", "examples/c.cpp:1: the body of",
+        "examples/d.cpp:1: the body of", "tests/e_test.cpp:1: the body of TEST_CASE has 63"]),
+    ("kernel too long", {"include/kvpage/kernels/op/cpu.hpp": "void k() {\n" + _body(101) + "}\n"},
+     ["include/kvpage/kernels/op/cpu.hpp:1: the body of k has 101 lines, at most 100"]),
+    ("unbalanced", {"bench/a.cpp": "void f() {\n"}, ["bench/a.cpp:1: braces cannot be read"]),
+]
