@@ -1,0 +1,134 @@
+/// \file Mapping of files, and the SIGBUS handler that names a file which shrank.
+#include "engine/loader/mapped_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kvpage::engine {
+
+struct MappedFile::Region {
+  const std::byte* data = nullptr;
+  std::size_t num_bytes = 0;
+  std::string path;
+  std::string shrank_text;  // made beforehand: a signal handler may not allocate
+};
+
+namespace {
+
+constexpr int kLoadFailedExitCode = 3;
+
+// Lock-free, because the signal handler reads it. A map that finds no free slot works, only unnamed if it shrinks.
+std::array<std::atomic<const MappedFile::Region*>, 1024> mapped_regions{};
+struct sigaction previous_action;
+
+void enter_region(const MappedFile::Region* region) noexcept {
+  for (auto& slot : mapped_regions) {
+    const MappedFile::Region* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, region)) return;
+  }
+}
+
+void leave_region(const MappedFile::Region* region) noexcept {
+  for (auto& slot : mapped_regions) {
+    const MappedFile::Region* expected = region;
+    if (slot.compare_exchange_strong(expected, nullptr)) return;
+  }
+}
+
+// Only async-signal-safe calls.
+void on_sigbus(int, siginfo_t* info, void*) {
+  const auto* address = static_cast<const std::byte*>(info->si_addr);
+  for (const auto& slot : mapped_regions) {
+    const MappedFile::Region* region = slot.load();
+    if (region == nullptr || address < region->data || address >= region->data + region->num_bytes) continue;
+    const ssize_t written = ::write(STDERR_FILENO, region->shrank_text.data(), region->shrank_text.size());
+    static_cast<void>(written);  // the exit code still tells
+    ::_exit(kLoadFailedExitCode);
+  }
+  ::sigaction(SIGBUS, &previous_action, nullptr);  // not ours: the access runs again and has its previous effect
+}
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string errno_text(int error) { return std::system_category().message(error); }
+
+Unexpected<LoadError> refuse(const std::string& path, std::string found, std::string hint) {
+  return Unexpected{LoadError{path, {}, "a readable, non-empty model file", std::move(found), std::move(hint)}};
+}
+
+}  // namespace
+
+Expected<MappedFile, LoadError> MappedFile::open(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  // O_NONBLOCK: opening a named pipe returns at once instead of waiting for a writer; files ignore it.
+  const FileDescriptor file{::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.get() < 0) return refuse(name, errno_text(errno), "check the path and its permissions");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return refuse(name, errno_text(errno), "check the path and its permissions");
+  if (S_ISDIR(status.st_mode)) return refuse(name, "a directory", "name the model file inside it");
+  if (!S_ISREG(status.st_mode)) return refuse(name, "a device or pipe", "store the model in a regular file first");
+  if (status.st_size <= 0) return refuse(name, "an empty file", "download it again");
+
+  const auto num_bytes = static_cast<std::size_t>(status.st_size);
+  void* data = ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return refuse(name, errno_text(errno), "the address space may be limited: see ulimit -v");
+  auto region = std::make_unique<Region>();
+  region->data = static_cast<const std::byte*>(data);
+  region->num_bytes = num_bytes;
+  region->path = name;
+  region->shrank_text = LoadError{name, {}, std::to_string(num_bytes) + " bytes", "that the file shrank while it was read",
+                                  "do not write to a model file that is in use; download it again"}.to_string() + "\n";
+  enter_region(region.get());
+  return MappedFile{std::move(region)};
+}
+
+MappedFile::MappedFile(std::unique_ptr<Region> region) noexcept : region_(std::move(region)) {}
+MappedFile::MappedFile(MappedFile&&) noexcept = default;
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(region_, other.region_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!region_) return;
+  leave_region(region_.get());
+  ::munmap(const_cast<std::byte*>(region_->data), region_->num_bytes);
+}
+
+std::span<const std::byte> MappedFile::bytes() const noexcept { return {region_->data, region_->num_bytes}; }
+const std::string& MappedFile::path() const noexcept { return region_->path; }
+
+TruncationGuard::TruncationGuard() {
+  struct sigaction action {};
+  action.sa_sigaction = on_sigbus;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, &previous_action);
+}
+
+TruncationGuard::~TruncationGuard() { ::sigaction(SIGBUS, &previous_action, nullptr); }
+
+}  // namespace kvpage::engine

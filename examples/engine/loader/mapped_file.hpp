@@ -1,0 +1,50 @@
+/// \file MappedFile: a file mapped read-only into memory.
+#pragma once
+
+#include "engine/loader/load_error.hpp"
+
+#include <kvpage/base/expected.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace kvpage::engine {
+
+/// A whole regular file, mapped read-only. Move-only; spans into it stay valid when it is moved, not when it ends.
+/// A file that shrinks while it is mapped raises SIGBUS on access: see TruncationGuard.
+class MappedFile {
+ public:
+  /// Errors: missing, unreadable, not a regular file, empty, or the map is refused.
+  static Expected<MappedFile, LoadError> open(const std::filesystem::path& path);
+
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const noexcept;
+  const std::string& path() const noexcept;
+
+  struct Region;  ///< what the SIGBUS handler needs to know; private to the loader
+
+ private:
+  explicit MappedFile(std::unique_ptr<Region> region) noexcept;
+
+  std::unique_ptr<Region> region_;
+};
+
+/// While one exists, reading a mapped file beyond its new, shorter end prints which file shrank and exits with code 3.
+///
+/// Without it the kernel kills the process without a word. Other SIGBUS causes keep their previous effect.
+/// Threads: create and destroy on one thread, while no other thread changes signal handlers.
+class TruncationGuard {
+ public:
+  TruncationGuard();
+  TruncationGuard(const TruncationGuard&) = delete;
+  TruncationGuard& operator=(const TruncationGuard&) = delete;
+  ~TruncationGuard();
+};
+
+}  // namespace kvpage::engine
