@@ -1,0 +1,37 @@
+/// \file reference::append_kv: one token and head after the other, in double.
+#pragma once
+
+#include <kvpage/cache/paged_kv_view_access.hpp>
+#include <kvpage/kernels/append_kv/args.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+namespace reference {
+
+/// See AppendKvArgs. Rotation and the key bias are computed in double and rounded once, before quantising.
+template <KVStorage KV>
+[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args) noexcept {
+  if (const Status status = validate(args); !status.ok()) return status;
+  const KVDims& dims = args.view.dims;
+  double row[kMaxHeadDim];
+  double bias[kMaxHeadDim];
+  for (std::int64_t i = 0; i < args.num_tokens; ++i) {
+    const KVSlot slot = args.slots[i];
+    if (slot == kNoSlot) continue;
+    for (std::int64_t head = 0; head < dims.num_kv_heads; ++head) {
+      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = args.k[i * args.k_stride + head * dims.head_dim + d];
+      if (takes_out_key_bias<KV> && args.key_bias) {
+        turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, dims.head_dim, bias);
+        for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] -= bias[d];
+      }
+      write_key(args.view, slot.block, head, slot.offset, row);
+      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = args.v[i * args.v_stride + head * dims.head_dim + d];
+      write_value(args.view, slot.block, head, slot.offset, row);
+    }
+  }
+  return {};
+}
+
+}  // namespace reference
+
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,68 @@
+/// \file reference::paged_attention: one row and head after the other, keys and values read back from the pages, in double.
+#pragma once
+
+#include <kvpage/cache/paged_kv_view_access.hpp>
+#include <kvpage/kernels/paged_attention/args.hpp>
+
+#include <algorithm>
+#include <limits>
+
+KVPAGE_BEGIN_NAMESPACE
+
+namespace reference {
+namespace detail {
+
+/// One query row and head. Softmax in one pass: the running maximum keeps every exponential in range.
+template <KVStorage KV>
+void attend_row(const PagedAttentionArgs<KV>& args, std::int64_t s, std::int64_t row, std::int64_t q_head) noexcept {
+  const std::int64_t head_dim = args.view.dims.head_dim;
+  const std::int64_t kv_head = q_head / (args.num_q_heads / args.view.dims.num_kv_heads);
+  const std::int64_t position = args.seqs[s].first_pos + row - args.seqs[s].q_begin;
+  const std::int64_t end = std::min(args.view.tables.kv_lens[s], position + 1);
+  const std::int64_t begin = args.window == 0 ? 0 : std::max<std::int64_t>(0, position - args.window + 1);
+  const float* q = args.q + row * args.q_stride + q_head * head_dim;
+
+  double max = -std::numeric_limits<double>::infinity();
+  double sum = 0.0;
+  double out[kMaxHeadDim] = {};
+  double vector[kMaxHeadDim];
+  double bias[kMaxHeadDim] = {};
+  for (std::int64_t j = begin; j < end; ++j) {
+    const BlockId block = args.view.block_at(s, j);
+    read_key(args.view, block, kv_head, j % args.view.dims.block_size, vector);
+    if (takes_out_key_bias<KV> && args.key_bias) turned_key_bias(args.key_bias, j / kKeyBiasPageTokens, kv_head, head_dim, bias);
+    double score = 0.0;
+    for (std::int64_t d = 0; d < head_dim; ++d) score += static_cast<double>(q[d]) * (vector[d] + bias[d]);
+    score *= static_cast<double>(args.scale);
+    if (args.softcap > 0.0f) score = static_cast<double>(args.softcap) * std::tanh(score / static_cast<double>(args.softcap));
+    const double new_max = score > max ? score : max;
+    const double keep = max == new_max ? 1.0 : std::exp(max - new_max);
+    const double weight = std::exp(score - new_max);
+    read_value(args.view, block, kv_head, j % args.view.dims.block_size, vector);
+    for (std::int64_t d = 0; d < head_dim; ++d) out[d] = out[d] * keep + weight * vector[d];
+    sum = sum * keep + weight;
+    max = new_max;
+  }
+  float* result = args.out + row * args.out_stride + q_head * head_dim;
+  for (std::int64_t d = 0; d < head_dim; ++d) result[d] = end > begin ? static_cast<float>(out[d] / sum) : 0.0f;
+  if (args.lse != nullptr) args.lse[row * args.num_q_heads + q_head] = static_cast<float>(max + std::log(sum));
+}
+
+}  // namespace detail
+
+/// See PagedAttentionArgs.
+template <KVStorage KV>
+[[nodiscard]] Status paged_attention(const PagedAttentionArgs<KV>& args) noexcept {
+  if (const Status status = validate(args); !status.ok()) return status;
+  if (args.num_tokens == 0) return {};
+  for (std::int64_t s = 0; s < args.view.tables.num_seqs; ++s) {
+    for (std::int64_t i = 0; i < args.seqs[s].q_count; ++i) {
+      for (std::int64_t head = 0; head < args.num_q_heads; ++head) detail::attend_row(args, s, args.seqs[s].q_begin + i, head);
+    }
+  }
+  return {};
+}
+
+}  // namespace reference
+
+KVPAGE_END_NAMESPACE
