@@ -1,0 +1,61 @@
+/// \file ChatTemplate: a model's own chat template, compiled once; turns messages into the prompt that the model was trained on.
+#pragma once
+
+#include "engine/chat/template_error.hpp"
+#include "engine/chat/trusted_text.hpp"
+#include "engine/chat/value.hpp"
+
+#include <kvpage/base/expected.hpp>
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// What a template sees. Values from JSON: chat/json_value.hpp.
+struct ChatInputs {
+  chat::Value messages;                     ///< list of maps
+  chat::Value tools = chat::Value::none();  ///< list of maps, or none
+  bool add_generation_prompt = true;
+  std::string bos_token;  ///< text of the special token, "" if the model has none; trusted
+  std::string eos_token;
+  /// Further typed arguments, e.g. enable_thinking; they hide the names above. Names only from a list of the caller's, never from a request.
+  std::vector<std::pair<std::string, chat::Value>> arguments;
+  /// Local time for strftime_now; without it a call of strftime_now fails.
+  std::function<std::tm()> local_time;
+};
+
+/// The prompt: encode `text` as one string, in which a special token counts only if it lies inside one trusted span.
+struct RenderedPrompt {
+  std::string text;
+  std::vector<TrustedSpan> trusted;  // sorted, disjoint
+};
+
+namespace chat {
+struct Program;
+}
+
+/// A compiled template in a subset of Jinja2 with trim_blocks and lstrip_blocks, as model files use it.
+/// It can only read its inputs: attribute access is map access or a listed method, names with `_` in front are refused,
+/// and chat/limits.hpp caps source, steps, output, depth and ranges.
+/// Threads: render may run at the same time on any.
+class ChatTemplate {
+ public:
+  /// Errors: kSyntax, kUnsupported or kLimit, with the line.
+  [[nodiscard]] static Expected<ChatTemplate, TemplateError> compile(std::string_view source);
+
+  /// Errors: kRuntime, kLimit or kRaised, with the line. Cost: linear in the steps that the template takes.
+  [[nodiscard]] Expected<RenderedPrompt, TemplateError> render(const ChatInputs& inputs) const;
+
+ private:
+  explicit ChatTemplate(std::shared_ptr<const chat::Program> program) : program_(std::move(program)) {}
+
+  std::shared_ptr<const chat::Program> program_;
+};
+
+}  // namespace kvpage::engine
