@@ -82,11 +82,18 @@ KVPAGE_END_NAMESPACE
 #define KVPAGE_DETAIL_TARGET_POP _Pragma("clang attribute pop")
 #define KVPAGE_UNROLL KVPAGE_DETAIL_PRAGMA(clang loop unroll(full))
 #else
-#define KVPAGE_DETAIL_TARGET_PUSH(features) _Pragma("GCC push_options") KVPAGE_DETAIL_PRAGMA(GCC target(features))
-#define KVPAGE_DETAIL_TARGET_POP _Pragma("GCC pop_options")
+// The intrinsics of gcc 12 start from an undefined register and warn about it when inlined (gcc bug 105593).
+#define KVPAGE_DETAIL_TARGET_PUSH(features)                                                             \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wuninitialized\"")                   \
+  _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"") _Pragma("GCC push_options")                \
+  KVPAGE_DETAIL_PRAGMA(GCC target(features))
+#define KVPAGE_DETAIL_TARGET_POP _Pragma("GCC pop_options") _Pragma("GCC diagnostic pop")
 /// Before a loop over accumulators: without it gcc 12 keeps the array in memory, five times slower.
 #define KVPAGE_UNROLL KVPAGE_DETAIL_PRAGMA(GCC unroll 16)
 #endif
+
+/// Marks a function of the vocabulary: it must vanish into the kernel that calls it.
+#define KVPAGE_LANES [[gnu::always_inline]] inline
 
 /// Opens the region of one Isa at file scope: its target options and its namespace. Close it with KVPAGE_ISA_END.
 #define KVPAGE_ISA_BEGIN_GENERIC KVPAGE_BEGIN_NAMESPACE namespace generic {

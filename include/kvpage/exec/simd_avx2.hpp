@@ -1,0 +1,34 @@
+/// \file The 16-lane vocabulary on AVX2, FMA and F16C.
+#pragma once
+
+#include <kvpage/exec/isa.hpp>
+
+#if KVPAGE_ISA_X86
+#include <immintrin.h>
+
+KVPAGE_ISA_BEGIN_AVX2
+#include <kvpage/exec/simd_256_body.hpp>
+#include <kvpage/exec/simd_reduce_body.hpp>
+
+inline constexpr int kCenteredStart = 0;
+
+namespace detail {
+KVPAGE_LANES __m256i add_dots(__m256i acc, __m256i codes, __m256i x) {
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
+}
+/// |w| * (x with the sign of w): at most 2 * 128 * 127 = 32,512 per pair, so the 16-bit sums do not saturate.
+KVPAGE_LANES __m256i add_centered(__m256i acc, __m256i codes, __m256i x) {
+  const __m256i w = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
+  return add_dots(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+}  // namespace detail
+
+KVPAGE_LANES IntLanes dot_codes(IntLanes acc, ByteLanes codes, ByteLanes x) {
+  return {detail::add_dots(acc.lo, codes.lo, x.lo), detail::add_dots(acc.hi, codes.hi, x.hi)};
+}
+KVPAGE_LANES IntLanes dot_centered(IntLanes acc, ByteLanes codes, ByteLanes x) {
+  return {detail::add_centered(acc.lo, codes.lo, x.lo), detail::add_centered(acc.hi, codes.hi, x.hi)};
+}
+
+KVPAGE_ISA_END
+#endif
