@@ -8,7 +8,7 @@ from lint import Violation
 NAME = "bug_ids"
 LIST = "tests/data/bug_ids.txt"  # one line each: Bnn | public report | the fault in one phrase
 PENDING = "tests/pending_ids.txt"  # one id per line; # starts a comment
-TEST_NAME = re.compile(r'\bTEST_CASE\s*\(\s*"bug\.([^".]*)\.([^"]*)"')
+TEST_NAME = re.compile(r'\b(?:TEMPLATE_)?TEST_CASE\s*\(\s*"bug\.([^".]*)\.([^"]*)"')
 
 
 def lines(tree, path):
