@@ -1,0 +1,108 @@
+/// \file Vocab: reading the pieces of a file.
+#include "engine/tokenizer/vocab.hpp"
+
+#include "engine/tokenizer/byte_alphabet.hpp"
+
+#include <charconv>
+#include <limits>
+
+namespace kvpage::engine {
+namespace {
+
+constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
+constexpr const char* kBrokenFile = "the file is damaged or was converted wrongly; fetch or convert it again";
+
+/// The byte of "<0xNN>", or -1.
+int parse_byte_piece(std::string_view piece) noexcept {
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return -1;
+  int byte = -1;
+  const char* const end = piece.data() + 5;
+  return std::from_chars(piece.data() + 3, end, byte, 16).ptr == end ? byte : -1;
+}
+
+void append_unescaped(std::string_view piece, std::string& bytes) {
+  for (;;) {
+    const std::size_t space = piece.find(kEscapedSpace);
+    bytes.append(piece.substr(0, space));
+    if (space == std::string_view::npos) return;
+    bytes.push_back(' ');
+    piece.remove_prefix(space + kEscapedSpace.size());
+  }
+}
+
+bool is_token_type(TokenType type) noexcept { return type >= TokenType::kNormal && type <= TokenType::kByte; }
+
+}  // namespace
+
+Expected<Vocab, TokenizerError> Vocab::create(const TokenizerData& data) {
+  const std::size_t size = data.pieces.size();
+  if (size == 0 || size >= kNoToken / 2) {
+    return Unexpected{TokenizerError{"token pieces", "1 to 2^31 pieces", std::to_string(size), kBrokenFile}};
+  }
+  if (!data.types.empty() && data.types.size() != size) {
+    return Unexpected{TokenizerError{"token types", std::to_string(size) + ", one for each piece", std::to_string(data.types.size()), kBrokenFile}};
+  }
+  Vocab vocab;
+  vocab.types_ = data.types;
+  vocab.types_.resize(size, TokenType::kNormal);
+  vocab.offsets_.reserve(size + 1);
+  vocab.offsets_.push_back(0);
+  for (std::size_t i = 0; i < size; ++i) {
+    const TokenType type = vocab.types_[i];
+    const std::string item = "token " + std::to_string(i);
+    if (!is_token_type(type)) {
+      return Unexpected{TokenizerError{item, "a type from 1 to 6", std::to_string(static_cast<int>(type)), kBrokenFile}};
+    }
+    if (!vocab.append_piece(data.kind, data.pieces[i], type)) {
+      return Unexpected{TokenizerError{item + ", a byte token", "<0xNN>", std::string(data.pieces[i]), kBrokenFile}};
+    }
+    if (vocab.arena_.size() > std::numeric_limits<std::uint32_t>::max()) {
+      return Unexpected{TokenizerError{item, "less than 4 GiB of pieces", std::to_string(vocab.arena_.size()) + " bytes", kBrokenFile}};
+    }
+    vocab.offsets_.push_back(static_cast<std::uint32_t>(vocab.arena_.size()));
+  }
+  vocab.index_pieces(data.kind, data.pieces);
+  return vocab;
+}
+
+bool Vocab::append_piece(TokenizerKind kind, std::string_view piece, TokenType type) {
+  if (type == TokenType::kByte) {
+    const int byte = parse_byte_piece(piece);
+    if (byte >= 0) arena_.push_back(static_cast<char>(byte));
+    return byte >= 0;
+  }
+  if (type != TokenType::kNormal) {
+    arena_.append(piece);
+  } else if (kind == TokenizerKind::kSpm) {
+    append_unescaped(piece, arena_);
+  } else if (!append_alphabet_bytes(piece, arena_)) {
+    arena_.append(piece);
+  }
+  return true;
+}
+
+void Vocab::index_pieces(TokenizerKind kind, const std::vector<std::string_view>& pieces) {
+  byte_tokens_.fill(kNoToken);
+  mergeable_.resize(size());
+  slots_.resize(table_slots(size()));
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string_view piece = bytes(id);
+    if (types_[i] == TokenType::kByte && byte_tokens_[static_cast<unsigned char>(piece[0])] == kNoToken) {
+      byte_tokens_[static_cast<unsigned char>(piece[0])] = id;
+    }
+    if ((types_[i] != TokenType::kNormal && types_[i] != TokenType::kUserDefined) || piece.empty()) continue;
+    // A space in an SPM text is U+2581 to its merges: pieces with a bare space are found in the text only as a whole.
+    if (kind == TokenizerKind::kSpm && pieces[i].find(' ') != std::string_view::npos) continue;
+    if (find(piece) != kNoToken) continue;
+    mergeable_[i] = true;
+    longest_mergeable_ = std::max(longest_mergeable_, piece.size());
+    const std::uint64_t hash = hash_bytes(piece);
+    std::size_t slot = hash & (slots_.size() - 1);
+    while (slots_[slot].id != kNoToken) slot = (slot + 1) & (slots_.size() - 1);
+    slots_[slot] = {tag(hash), id};
+    if (kind == TokenizerKind::kBpe && piece.size() == 1) byte_tokens_[static_cast<unsigned char>(piece[0])] = id;
+  }
+}
+
+}  // namespace kvpage::engine
