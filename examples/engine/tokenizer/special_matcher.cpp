@@ -67,14 +67,13 @@ SpecialMatch SpecialMatcher::match_at(std::string_view text, std::size_t begin, 
   return longest;
 }
 
-SpecialMatch SpecialMatcher::find(std::string_view text, std::size_t from, bool controls,
-                                  std::span<const TextRange> literal) const noexcept {
-  const auto& starts = controls ? starts_any_ : starts_user_defined_;
-  auto range = std::partition_point(literal.begin(), literal.end(), [&](const TextRange& r) { return r.end <= from; });
+SpecialMatch SpecialMatcher::find(std::string_view text, std::size_t from, std::span<const TrustedSpan> trusted) const noexcept {
+  const auto& starts = trusted.empty() ? starts_user_defined_ : starts_any_;
+  auto span = std::partition_point(trusted.begin(), trusted.end(), [&](const TrustedSpan& s) { return s.end <= from; });
   for (std::size_t i = from; i < text.size() && !nodes_.empty(); ++i) {
     if (!starts[static_cast<unsigned char>(text[i])]) continue;
-    while (range != literal.end() && range->end <= i) ++range;
-    const std::size_t control_end = !controls ? 0 : range == literal.end() ? text.size() : range->begin;
+    while (span != trusted.end() && span->end <= i) ++span;
+    const std::size_t control_end = span != trusted.end() && span->begin <= i ? span->end : 0;
     if (const SpecialMatch match = match_at(text, i, control_end); match.length > 0) return match;
   }
   return {.begin = text.size()};

@@ -1,6 +1,7 @@
 /// \file SpecialMatcher: finds the text of special tokens inside a text.
 #pragma once
 
+#include "engine/chat/trusted_text.hpp"
 #include "engine/tokenizer/tokenizer_data.hpp"
 #include "engine/tokenizer/vocab.hpp"
 
@@ -12,12 +13,6 @@
 #include <vector>
 
 namespace kvpage::engine {
-
-/// A part of a text, in bytes: [begin, end).
-struct TextRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
 
 /// A special token that stands at `begin` of a text.
 struct SpecialMatch {
@@ -32,11 +27,10 @@ class SpecialMatcher {
   SpecialMatcher() = default;
   explicit SpecialMatcher(const Vocab& vocab);
 
-  /// The first user-defined token in text[from, end); with `controls`, also control and unknown tokens, as far as they do
-  /// not touch a range of `literal`.
-  /// Requires: `literal` is sorted and disjoint.
+  /// The first token in text[from, end): user-defined ones anywhere, others only inside one span of `trusted`.
+  /// Requires: `trusted` is sorted and disjoint.
   /// Cost: O(end - from), times the length of the longest special token in the worst case.
-  SpecialMatch find(std::string_view text, std::size_t from, bool controls, std::span<const TextRange> literal) const noexcept;
+  SpecialMatch find(std::string_view text, std::size_t from, std::span<const TrustedSpan> trusted) const noexcept;
 
  private:
   /// A prefix of a special token; its children are nodes_[first_child, first_child + num_children), by rising byte.

@@ -111,10 +111,11 @@ void Tokenizer::encode_spm(std::string_view text, bool prefix_space, EncodeScrat
   }
 }
 
-void Tokenizer::encode_text(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch, std::vector<TokenId>& ids) const {
+void Tokenizer::encode_text(std::string_view text, std::span<const TrustedSpan> trusted, EncodeScratch& scratch,
+                            std::vector<TokenId>& ids) const {
   bool prefix_space = add_space_prefix_;
   for (std::size_t begin = 0; begin < text.size();) {
-    const SpecialMatch special = specials_.find(text, begin, options.parse_special, options.literal);
+    const SpecialMatch special = specials_.find(text, begin, trusted);
     const std::string_view plain = text.substr(begin, special.begin - begin);
     if (!plain.empty() && kind_ == TokenizerKind::kBpe) encode_bpe(plain, scratch, ids);
     if (!plain.empty() && kind_ == TokenizerKind::kSpm) encode_spm(plain, prefix_space, scratch, ids);
@@ -131,7 +132,8 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options, Enco
                        "bytes");
   }
   if (options.add_special && add_bos_) ids.push_back(*bos_);
-  encode_text(text, options, scratch, ids);
+  const TrustedSpan everything{0, text.size()};
+  encode_text(text, options.parse_special ? std::span{&everything, 1} : options.trusted, scratch, ids);
   if (options.add_special && add_eos_) ids.push_back(*eos_);
 }
 
@@ -142,8 +144,8 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   return ids;
 }
 
-std::vector<TokenId> Tokenizer::encode_chat(std::string_view text, std::span<const TextRange> literal) const {
-  std::vector<TokenId> ids = encode(text, {.parse_special = true, .literal = literal});
+std::vector<TokenId> Tokenizer::encode_chat(std::string_view text, std::span<const TrustedSpan> trusted) const {
+  std::vector<TokenId> ids = encode(text, {.trusted = trusted});
   if (add_bos_ && (ids.empty() || ids.front() != *bos_)) ids.insert(ids.begin(), *bos_);
   return ids;
 }

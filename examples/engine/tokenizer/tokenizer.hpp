@@ -26,8 +26,9 @@ namespace kvpage::engine {
 struct EncodeOptions {
   bool add_special = false;    ///< put BOS in front and EOS at the end, where the file asks for them
   bool parse_special = false;  ///< the text of a control token is that token; user-defined tokens are always found
-  /// Parts in which no control token is found even so: what a user wrote, inside a chat template. Sorted, disjoint.
-  std::span<const TextRange> literal = {};
+  /// Without parse_special: the only parts in which control tokens are found, what the template of a chat wrote. A token
+  /// must lie inside one span. Sorted, disjoint.
+  std::span<const TrustedSpan> trusted = {};
 };
 
 /// What decode shows.
@@ -79,9 +80,9 @@ class Tokenizer {
   /// The same, appended to `ids`.
   void encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch, std::vector<TokenId>& ids) const;
 
-  /// The ids of a rendered chat: control tokens are parsed outside of `literal`, and BOS stands in front exactly once if
-  /// the template wrote it or the file asks for it.
-  std::vector<TokenId> encode_chat(std::string_view text, std::span<const TextRange> literal = {}) const;
+  /// The ids of a rendered chat: control tokens are found in the `trusted` spans, so the BOS that a user writes stays text,
+  /// and BOS stands in front exactly once if the template wrote it or the file asks for it.
+  std::vector<TokenId> encode_chat(std::string_view text, std::span<const TrustedSpan> trusted) const;
 
   /// True if two BOS stand in front, which no model was trained on: the text had one and the file asked for another.
   bool begins_with_two_bos(std::span<const TokenId> ids) const noexcept;
@@ -101,7 +102,7 @@ class Tokenizer {
  private:
   explicit Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {}
 
-  void encode_text(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch, std::vector<TokenId>& ids) const;
+  void encode_text(std::string_view text, std::span<const TrustedSpan> trusted, EncodeScratch& scratch, std::vector<TokenId>& ids) const;
   void encode_bpe(std::string_view text, EncodeScratch& scratch, std::vector<TokenId>& ids) const;
   void encode_bpe_word(std::string_view word, EncodeScratch& scratch, std::vector<TokenId>& ids) const;
   void encode_spm(std::string_view text, bool prefix_space, EncodeScratch& scratch, std::vector<TokenId>& ids) const;

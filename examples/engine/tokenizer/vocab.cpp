@@ -1,6 +1,7 @@
 /// \file Vocab: reading the pieces of a file.
 #include "engine/tokenizer/vocab.hpp"
 
+#include "engine/loader/load_error.hpp"
 #include "engine/tokenizer/byte_alphabet.hpp"
 
 #include <charconv>
@@ -54,7 +55,7 @@ Expected<Vocab, TokenizerError> Vocab::create(const TokenizerData& data) {
       return Unexpected{TokenizerError{item, "a type from 1 to 6", std::to_string(static_cast<int>(type)), kBrokenFile}};
     }
     if (!vocab.append_piece(data.kind, data.pieces[i], type)) {
-      return Unexpected{TokenizerError{item + ", a byte token", "<0xNN>", std::string(data.pieces[i]), kBrokenFile}};
+      return Unexpected{TokenizerError{item + ", a byte token", "<0xNN>", printable(data.pieces[i]), kBrokenFile}};
     }
     if (vocab.arena_.size() > std::numeric_limits<std::uint32_t>::max()) {
       return Unexpected{TokenizerError{item, "less than 4 GiB of pieces", std::to_string(vocab.arena_.size()) + " bytes", kBrokenFile}};
