@@ -13,7 +13,9 @@ BANNED_TEXT = [
     (r"\b(TO[D]O|FI[X]ME|XX[X])\b", "finish it or file it"),
     (r"/wor[k]/|/roo[t]/|/hom[e]/|(?<![\w/])share[d]/(design|golden|peers|spikes|bugs|DESIGN)", "a path of one machine or workplace"),
 ]
-HEADER_START = re.compile(r"/// \\file \S.*\n(///.*\n)*\s*#pragma once\n|/// \\file \S.*\n/// No include guard: \S")
+HEADER_COMMENT = re.compile(r"/// \\file \S.*\n(?:///.*\n)*")
+GUARD = re.compile(r"\s*#pragma once\n")
+NO_GUARD = "No include guard: "  # followed by the reason, for files that are included once per use
 
 
 def check(tree):
@@ -26,8 +28,10 @@ def check(tree):
             for pattern, reason in BANNED_TEXT:
                 for found in re.finditer(pattern, line):
                     yield Violation(path, number, f"'{found[0]}': {reason}")
-        if path.endswith((".hpp", ".cuh")) and not HEADER_START.match(text):
-            yield Violation(path, 1, "a header starts with '/// \\file <one sentence>' and '#pragma once'")
+        if path.endswith((".hpp", ".cuh")):
+            comment = HEADER_COMMENT.match(text)
+            if not comment or not (GUARD.match(text, comment.end()) or NO_GUARD in comment[0]):
+                yield Violation(path, 1, "a header starts with '/// \\file <one sentence>' and '#pragma once'")
 
 
 _START = "/// \\file What it is.\n#pragma once\n"
@@ -41,7 +45,7 @@ FIXTURES = [
     ("header start", {
         "bench/a.hpp": "#pragma once\n",
         "bench/b.hpp": "/// \\file Twice\n/// long.\n\n#pragma once\n",
-        "bench/c.hpp": "/// \\file Once per use.\n/// No include guard: every use includes it again.\n",
+        "bench/c.hpp": "/// \\file Once per use. No include guard: every use includes it again.\n",
         "bench/d.hpp": "/// \\file No reason.\n#ifdef X\n",
     }, ["bench/a.hpp:1: a header starts", "bench/d.hpp:1: a header starts"]),
     ("nothing there", {"other/a.hpp": ""}, [".:1: no file found"]),

@@ -21,7 +21,7 @@ LAYERS = {
 # Headers of cache/ that bookkeeping alone needs (by the start of their name): base only, and all that sched/ may see of cache/.
 HOST_ONLY_CACHE = ("block_allocator", "block_table", "prefix_index", "eviction", "kv_slot")
 # Kernels see where the bytes lie, not who owns them.
-OWNING_CACHE = ("block_allocator", "prefix_index", "eviction", "kv_pool", "offload")
+OWNING_CACHE = ("block_allocator", "prefix_index", "eviction", "offload")
 COMPILER_HEADERS = {"immintrin.h", "cpuid.h", "arm_neon.h"}
 CUDA_HEADER = re.compile(r"cu\w+\.h(pp)?|cu\w+/.*|cub/.*|cooperative_groups.*")
 UMBRELLAS = {"kvpage/kvpage.hpp", "kvpage/kvpage.cuh"}
@@ -101,7 +101,7 @@ def layer_refusal(path, name, host_only):
 
 def _tree(**files):
     """include/kvpage files by short path; every include of a fixture exists."""
-    empty = ["base/a.hpp", "precision/f.hpp", "cache/kv_layout.hpp", "cache/kv_pool.hpp", "cache/block_table.hpp", "kernels/x/cpu.hpp",
+    empty = ["base/a.hpp", "precision/f.hpp", "cache/kv_layout.hpp", "cache/offload.hpp", "cache/block_table.hpp", "kernels/x/cpu.hpp",
              "kernels/verify_tokens/args.hpp", "sched/s.hpp", "kernels/x/kernel.cuh", "kvpage.hpp"]
     tree = {f"include/kvpage/{path}": "" for path in empty}
     return tree | {(path if "/" in path and path.split("/")[0] in ("examples", "tests") else f"include/kvpage/{path}"): text
@@ -134,7 +134,7 @@ FIXTURES = [
     _reject("cache/kv_view.hpp", "<kvpage/sched/s.hpp>", "cache may include"),
     _reject("kernels/y/cpu.hpp", "<kvpage/kernels/x/cpu.hpp>", "an operation never includes"),
     _reject("kernels/y/cpu.hpp", "<kvpage/kernels/x/kernel.cuh>", "a .hpp never includes"),
-    _reject("kernels/y/cpu.hpp", "<kvpage/cache/kv_pool.hpp>", "kernels see the views"),
+    _reject("kernels/y/cpu.hpp", "<kvpage/cache/offload.hpp>", "kernels see the views"),
     _reject("kernels/y.hpp", "<kvpage/base/a.hpp>", "a kernel header lies in"),
     _reject("sched/t.hpp", "<kvpage/kernels/x/cpu.hpp>", "sched may include"),
     _reject("sched/t.hpp", "<kvpage/cache/kv_layout.hpp>", "sched sees only"),
