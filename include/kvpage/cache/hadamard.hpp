@@ -51,10 +51,12 @@ KVPAGE_HD constexpr void for_each_rotation_block(std::int64_t n, Fn&& fn) {
 /// Cost: head_dim * log2(head_dim) additions. Source: QuaRot (arXiv 2404.00456) uses the same rotation.
 template <class T>
 KVPAGE_HD inline void hadamard_rotate(T* x, std::int64_t head_dim) noexcept {
+  // The norm comes last: a product in front of the additions could be fused into them by a compiler.
   detail::for_each_rotation_block(head_dim, [x](std::int64_t begin, std::int64_t size) {
     const T norm = T{1} / std::sqrt(static_cast<T>(size));
-    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= detail::rotation_flips(d) ? -norm : norm;
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] = detail::rotation_flips(d) ? -x[d] : x[d];
     detail::walsh_hadamard(x + begin, size);
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= norm;
   });
 }
 

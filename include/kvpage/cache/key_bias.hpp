@@ -19,7 +19,7 @@ inline constexpr std::int64_t kKeyBiasPageTokens = 32;
 /// `bias` nullptr = the model has none.
 struct KeyBias {
   const float* bias = nullptr;           // [num_kv_heads, head_dim], as added before the rotary embedding
-  const float* page_rotation = nullptr;  // [num_pages, rotary_dim / 2, 2]: cos and sin at 32 j + 15.5 (fill_page_rotation)
+  const float* page_rotation = nullptr;  // [num_pages, 2, rotary_dim / 2]: cosines, then sines, at 32 j + 15.5
   std::int64_t num_pages = 0;
   std::int64_t rotary_dim = 0;  ///< dims [0, rotary_dim) are turned, the rest is not
   bool adjacent_pairs = false;  ///< pairs (2i, 2i + 1); false: (i, i + rotary_dim / 2)
@@ -27,7 +27,7 @@ struct KeyBias {
   constexpr explicit operator bool() const noexcept { return bias != nullptr; }
 };
 
-/// Fills page_rotation [num_pages, rotary_dim / 2, 2] from the angle per position of each pair, inv_freq [rotary_dim / 2].
+/// Fills page_rotation [num_pages, 2, rotary_dim / 2] from the angle per position of each pair, inv_freq [rotary_dim / 2].
 inline void fill_page_rotation(const float* inv_freq, std::int64_t rotary_dim, std::int64_t num_pages, float* page_rotation) {
   constexpr double kMiddle = (static_cast<double>(kKeyBiasPageTokens) - 1.0) / 2.0;
   const std::int64_t num_pairs = rotary_dim / 2;
@@ -35,14 +35,14 @@ inline void fill_page_rotation(const float* inv_freq, std::int64_t rotary_dim, s
     const double position = static_cast<double>(page * kKeyBiasPageTokens) + kMiddle;
     for (std::int64_t i = 0; i < num_pairs; ++i) {
       const double angle = position * static_cast<double>(inv_freq[i]);
-      page_rotation[(page * num_pairs + i) * 2] = static_cast<float>(std::cos(angle));
-      page_rotation[(page * num_pairs + i) * 2 + 1] = static_cast<float>(std::sin(angle));
+      page_rotation[2 * page * num_pairs + i] = static_cast<float>(std::cos(angle));
+      page_rotation[(2 * page + 1) * num_pairs + i] = static_cast<float>(std::sin(angle));
     }
   }
 }
 
-/// out [head_dim] = the bias of one head, turned to the middle of `page`. One function for writers and readers: what is
-/// taken out is what is added back. Requires: page < num_pages.
+/// out [head_dim] = the bias of one head, turned to the middle of `page`. Writers and readers must agree on it up to
+/// rounding: what is taken out is what is added back. Requires: page < num_pages.
 template <class T>
 KVPAGE_HD inline void turned_key_bias(const KeyBias& bias, std::int64_t page, std::int64_t head, std::int64_t head_dim, T* out) {
   const float* b = bias.bias + head * head_dim;
@@ -50,8 +50,8 @@ KVPAGE_HD inline void turned_key_bias(const KeyBias& bias, std::int64_t page, st
   for (std::int64_t i = 0; i < num_pairs; ++i) {
     const std::int64_t x = bias.adjacent_pairs ? 2 * i : i;
     const std::int64_t y = bias.adjacent_pairs ? 2 * i + 1 : i + num_pairs;
-    const float cos = bias.page_rotation[(page * num_pairs + i) * 2];
-    const float sin = bias.page_rotation[(page * num_pairs + i) * 2 + 1];
+    const float cos = bias.page_rotation[2 * page * num_pairs + i];
+    const float sin = bias.page_rotation[(2 * page + 1) * num_pairs + i];
     out[x] = static_cast<T>(std::fma(b[x], cos, -(b[y] * sin)));
     out[y] = static_cast<T>(std::fma(b[x], sin, b[y] * cos));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/cache/kv_format.hpp>
+#include <kvpage/cache/kv_quant.hpp>
 #include <kvpage/precision/bf16.hpp>
 #include <kvpage/precision/f16.hpp>
 #include <kvpage/precision/f32.hpp>
@@ -16,8 +17,29 @@ struct Fp8KV {
   using Value = PlainCodec<Fp8E4M3>;
 };
 
+/// 8-bit keys (rotated, key bias taken out) and values: half the bytes of f16, and nearly its quality.
+struct Int8KV {
+  static constexpr std::string_view kName = "int8";
+  using Key = SymmetricKeyCodec;
+  using Value = SymmetricValueCodec;
+};
+
+/// 8-bit keys and 4-bit values: the small cache that still answers well, as most of the damage of 4 bits is in the keys.
+struct Int4KV {
+  static constexpr std::string_view kName = "int4";
+  using Key = SymmetricKeyCodec;
+  using Value = GroupedCodec;
+};
+
+/// 4-bit keys too: the smallest cache, at a visible cost in quality; never a default.
+struct Int4K4KV {
+  static constexpr std::string_view kName = "int4-k4";
+  using Key = GroupedCodec;
+  using Value = GroupedCodec;
+};
+
 /// Every KV format, widest first.
-using KVFormats = TypeList<PlainKV<F32>, PlainKV<F16>, PlainKV<BF16>, Fp8KV>;
+using KVFormats = TypeList<PlainKV<F32>, PlainKV<F16>, PlainKV<BF16>, Fp8KV, Int8KV, Int4KV, Int4K4KV>;
 
 /// Format of the fast kernels unless the user chooses another one.
 using DefaultKVFormat = PlainKV<F16>;
