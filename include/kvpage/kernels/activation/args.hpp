@@ -1,0 +1,68 @@
+/// \file GluArgs and SoftCapArgs: gated activations, and limiting values smoothly.
+#pragma once
+
+#include <kvpage/base/error.hpp>
+#include <kvpage/base/types.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// The function that opens or closes the gate.
+enum class GateActivation : std::uint8_t {
+  kSilu,      ///< x / (1 + e^-x)
+  kGeluTanh,  ///< x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+};
+
+/// out = activation(gate) * up, element by element.
+/// Requires: `out` is `gate`, is `up`, or overlaps neither.
+/// Source: Shazeer, GLU Variants Improve Transformer, 2020.
+struct GluArgs {
+  const float* gate = nullptr;   // [num_rows, dim]
+  std::int64_t gate_stride = 0;  ///< floats from one row to the next
+  const float* up = nullptr;     // [num_rows, dim]
+  std::int64_t up_stride = 0;
+  float* out = nullptr;  // [num_rows, dim]
+  std::int64_t out_stride = 0;
+  std::int64_t num_rows = 0;
+  std::int64_t dim = 0;
+  GateActivation activation = GateActivation::kSilu;
+};
+
+/// x = cap * tanh(x / cap), in place.
+struct SoftCapArgs {
+  float* x = nullptr;         // [num_rows, dim]
+  std::int64_t x_stride = 0;  ///< floats from one row to the next
+  std::int64_t num_rows = 0;
+  std::int64_t dim = 0;
+  float cap = 0.0f;  ///< > 0
+};
+
+/// The error of a launch that cannot run, or ok.
+inline Status validate(const GluArgs& args) noexcept {
+  const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
+    return Status(StatusCode::kInvalidArgument, message, value, limit);
+  };
+  if (args.num_rows < 0) return invalid("glu: num_rows is negative", args.num_rows, 0);
+  if (args.num_rows == 0) return {};
+  if (args.dim <= 0) return invalid("glu: dim must be positive", args.dim, 1);
+  if (args.gate == nullptr || args.up == nullptr || args.out == nullptr) return invalid("glu: gate, up or out is null", 0, 1);
+  if (args.gate_stride < args.dim) return invalid("glu: gate_stride is smaller than dim", args.gate_stride, args.dim);
+  if (args.up_stride < args.dim) return invalid("glu: up_stride is smaller than dim", args.up_stride, args.dim);
+  if (args.out_stride < args.dim) return invalid("glu: out_stride is smaller than dim", args.out_stride, args.dim);
+  return {};
+}
+
+/// The error of a launch that cannot run, or ok.
+inline Status validate(const SoftCapArgs& args) noexcept {
+  const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
+    return Status(StatusCode::kInvalidArgument, message, value, limit);
+  };
+  if (args.num_rows < 0) return invalid("soft_cap: num_rows is negative", args.num_rows, 0);
+  if (args.num_rows == 0) return {};
+  if (args.dim <= 0) return invalid("soft_cap: dim must be positive", args.dim, 1);
+  if (args.x == nullptr) return invalid("soft_cap: x is null", 0, 1);
+  if (args.x_stride < args.dim) return invalid("soft_cap: x_stride is smaller than dim", args.x_stride, args.dim);
+  if (!(args.cap > 0.0f)) return invalid("soft_cap: cap must be positive", 0, 1);
+  return {};
+}
+
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,48 @@
+/// \file RmsNormArgs: root-mean-square normalisation of rows, with an optional residual.
+#pragma once
+
+#include <kvpage/base/error.hpp>
+#include <kvpage/base/types.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
+///
+/// Serves norms before a block, norms after it (with `residual`), and the per-head norm of queries and keys (a row is a head).
+/// Requires: `out` is `x`, is `residual`, or overlaps neither.
+/// Ensures: a row's bits depend on that row, its residual and the weight alone.
+/// Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+struct RmsNormArgs {
+  const float* x = nullptr;         // [num_rows, dim]
+  std::int64_t x_stride = 0;        ///< floats from one row to the next
+  const float* weight = nullptr;    // [dim]
+  const float* residual = nullptr;  // [num_rows, dim] or null
+  std::int64_t residual_stride = 0;
+  float* out = nullptr;  // [num_rows, dim]
+  std::int64_t out_stride = 0;
+  std::int64_t num_rows = 0;
+  std::int64_t dim = 0;
+  float eps = 1e-6f;
+};
+
+/// The error of a launch that cannot run, or ok.
+inline Status validate(const RmsNormArgs& args) noexcept {
+  const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
+    return Status(StatusCode::kInvalidArgument, message, value, limit);
+  };
+  if (args.num_rows < 0) return invalid("rms_norm: num_rows is negative", args.num_rows, 0);
+  if (args.num_rows == 0) return {};
+  if (args.dim <= 0) return invalid("rms_norm: dim must be positive", args.dim, 1);
+  if (args.x == nullptr || args.weight == nullptr || args.out == nullptr) {
+    return invalid("rms_norm: x, weight or out is null", 0, 1);
+  }
+  if (args.x_stride < args.dim) return invalid("rms_norm: x_stride is smaller than dim", args.x_stride, args.dim);
+  if (args.out_stride < args.dim) return invalid("rms_norm: out_stride is smaller than dim", args.out_stride, args.dim);
+  if (args.residual != nullptr && args.residual_stride < args.dim) {
+    return invalid("rms_norm: residual_stride is smaller than dim", args.residual_stride, args.dim);
+  }
+  if (!(args.eps >= 0.0f)) return invalid("rms_norm: eps must not be negative or NaN", static_cast<std::int64_t>(-1), 0);
+  return {};
+}
+
+KVPAGE_END_NAMESPACE

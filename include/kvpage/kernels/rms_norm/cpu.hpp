@@ -1,0 +1,23 @@
+/// \file rms_norm on the CPU: rows spread over the workers.
+#pragma once
+
+#include <kvpage/exec/cpu.hpp>
+#include <kvpage/exec/simd.hpp>
+#include <kvpage/kernels/rms_norm/args.hpp>
+
+#define KVPAGE_ISA_BODY <kvpage/kernels/rms_norm/cpu_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// The contract is RmsNormArgs. Errors: a bad shape or pointer; then nothing is written.
+inline Status rms_norm(Cpu& cpu, const RmsNormArgs& args) {
+  if (const Status status = validate(args); !status.ok()) return status;
+  const auto rows = cpu.select(IsaTable<void (*)(const RmsNormArgs&, std::int64_t, std::int64_t)>{KVPAGE_ISA_TABLE(rms_norm_rows)});
+  constexpr std::int64_t kChunkElements = 8192;  // less work than this does not pay for waking a worker
+  const std::int64_t grain = std::max<std::int64_t>(1, kChunkElements / args.dim);
+  cpu.parallel_for(args.num_rows, grain, [&](std::int64_t begin, std::int64_t end, int) { rows(args, begin, end); });
+  return {};
+}
+
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,36 @@
+/// \file Rows of rms_norm in the 16-lane vocabulary. No include guard: cpu.hpp compiles it once per instruction set.
+#ifndef KVPAGE_ISA_BODY
+#include <kvpage/kernels/rms_norm/cpu.hpp>
+#else
+
+namespace detail {
+/// Sum of squares: element i goes to lane i % 16, ascending, then the fixed tree.
+KVPAGE_LANES float sum_of_squares(const float* x, std::int64_t dim) {
+  FloatLanes sum = zero();
+  std::int64_t i = 0;
+  for (; i + 16 <= dim; i += 16) sum = fma(load(x + i), load(x + i), sum);
+  if (i < dim) {
+    const FloatLanes tail = load_first(x + i, static_cast<int>(dim - i));
+    sum = fma(tail, tail, sum);
+  }
+  return reduce_add(sum);
+}
+}  // namespace detail
+
+/// Rows [begin, end) of a validated launch.
+inline void rms_norm_rows(const RmsNormArgs& args, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t r = begin; r < end; ++r) {
+    const float* x = args.x + r * args.x_stride;
+    float* out = args.out + r * args.out_stride;
+    const float* residual = args.residual != nullptr ? args.residual + r * args.residual_stride : nullptr;
+    const FloatLanes mean = div(broadcast(detail::sum_of_squares(x, args.dim)), broadcast(static_cast<float>(args.dim)));
+    const FloatLanes scale = div(broadcast(1.0f), sqrt(add(mean, broadcast(args.eps))));
+    for (std::int64_t i = 0; i < args.dim; i += 16) {
+      const int count = args.dim - i < 16 ? static_cast<int>(args.dim - i) : 16;
+      const FloatLanes normed = mul(load_first(x + i, count), scale);
+      const FloatLanes weight = load_first(args.weight + i, count);
+      store_first(out + i, residual != nullptr ? fma(normed, weight, load_first(residual + i, count)) : mul(normed, weight), count);
+    }
+  }
+}
+#endif

@@ -1,0 +1,29 @@
+/// \file The oracle of rms_norm: sums in double.
+#pragma once
+
+#include <kvpage/kernels/rms_norm/args.hpp>
+
+#include <cmath>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace reference {
+
+/// Obvious loops in double; the contract is RmsNormArgs.
+inline Status rms_norm(const RmsNormArgs& args) {
+  if (const Status status = validate(args); !status.ok()) return status;
+  for (std::int64_t r = 0; r < args.num_rows; ++r) {
+    const float* x = args.x + r * args.x_stride;
+    double sum = 0;
+    for (std::int64_t i = 0; i < args.dim; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    const double scale = 1.0 / std::sqrt(sum / static_cast<double>(args.dim) + static_cast<double>(args.eps));
+    for (std::int64_t i = 0; i < args.dim; ++i) {
+      const double before = args.residual != nullptr ? static_cast<double>(args.residual[r * args.residual_stride + i]) : 0.0;
+      const double value = static_cast<double>(x[i]) * scale * static_cast<double>(args.weight[i]);
+      args.out[r * args.out_stride + i] = static_cast<float>(before + value);
+    }
+  }
+  return {};
+}
+
+}  // namespace reference
+KVPAGE_END_NAMESPACE
