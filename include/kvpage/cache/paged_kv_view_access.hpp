@@ -77,7 +77,7 @@ struct KVSide {
 template <bool kRotated, class Side, class T>
 void write_vector(const Side& side, float tensor_scale, std::int64_t t, T* x) noexcept {
   if constexpr (kRotated) hadamard_rotate(x, side.dims.head_dim);
-  float row[kMaxHeadDim];
+  float row[kMaxHeadDim] = {};
   for (std::int64_t d = 0; d < side.dims.head_dim; ++d) row[d] = static_cast<float>(x[d] / static_cast<T>(tensor_scale));
   side.store(t, row);
 }
