@@ -1,0 +1,148 @@
+/// \file BlockAllocator: a fixed pool of KV blocks shared by sequences, with transactions, forks and a prefix cache.
+#pragma once
+
+#include <kvpage/cache/cache_transaction.hpp>
+#include <kvpage/cache/detail/allocator_check.hpp>
+#include <kvpage/cache/eviction_lru.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Hands out the blocks of one KV pool to sequences, exactly and all or nothing.
+///
+/// It owns ids, counts and tables, never the KV bytes. Every change is made in a transaction: reserve all or nothing, look at the
+/// result, then seal it for a launch, commit it directly, or drop it. One engine step with one sequence:
+///
+/// ```cpp
+/// using Allocator = kvpage::BlockAllocator<kvpage::NoIndex>;
+/// const kvpage::BlockAllocatorConfig config{.num_blocks = 256, .block_size = 16, .max_seqs = 1};
+/// std::vector<std::byte> memory(Allocator::required_bytes(config));
+/// Allocator allocator{config, memory};
+///
+/// auto plan = allocator.begin();            // Expected: refused while another one is open
+/// const auto seq = plan->create();          // Expected<SeqId, CacheRefusal>
+/// if (auto grown = plan->grow(*seq, prompt.size()); !grown) {
+///   // grown.error() = {kNoBlocks, need, available}; nothing changed, dropping `plan` takes the create back
+/// }
+/// const auto step = plan->seal();           // just before the launch; *step names it
+///
+/// const kvpage::BlockTable table = allocator.table(*seq);
+/// // token t lives in block table.blocks[t / 16], row t % 16: append_kv and paged_attention read these ids
+/// run_model(prompt, table.blocks);
+/// allocator.commit(*step).value();          // the step has run: its changes are final
+///
+/// auto next = allocator.begin();            // one decode step: one more token
+/// next->grow(*seq, prompt.size() + 1).value();
+/// const auto second = next->seal();
+/// if (!run_model(token, allocator.table(*seq).blocks)) {
+///   allocator.abort(*second).value();       // refs, tables and counts as before
+/// } else {
+///   allocator.commit(*second).value();
+/// }
+///
+/// auto end = allocator.begin();             // nothing to launch: commit directly
+/// end->truncate(*seq, 5).value();           // roll back to 5 tokens ...
+/// end->release(*seq).value();               // ... or end the sequence; its id is dead now
+/// end->commit().value();
+/// ```
+///
+/// Index: NoIndex or PrefixIndex. Evict: an EvictionPolicy. Events: an EventSink.
+/// Memory: the caller's bytes, required_bytes(config) of them, laid out once; nothing is allocated afterwards. Sequence tables are
+/// fixed-stride rows (max_seqs x num_groups x max_blocks_per_seq ids) and untouched pages of them cost no resident memory.
+/// Errors: the constructor throws ConfigError; everything else refuses with a CacheRefusal and changes nothing.
+/// Threads: one owner. Cost: O(1) per block concerned, plus what the policy states.
+template <class Index, EvictionPolicy Evict = Lru, EventSink Events = NoEvents>
+class BlockAllocator {
+  using Core = detail::AllocatorCore<Index, Evict, Events>;
+
+ public:
+  using Transaction = CacheTransaction<Core>;
+  using IndexOptions = typename Index::Options;
+
+  /// Bytes that the constructor needs. Errors: ConfigError.
+  [[nodiscard]] static std::size_t required_bytes(const BlockAllocatorConfig& config, const IndexOptions& options = IndexOptions{},
+                                                  Evict policy = Evict{}) {
+    Core core{};
+    detail::Arena measure;
+    core.attach(measure, config.with_defaults(), options, std::move(policy));
+    return measure.used_bytes() + detail::Arena::kAlignment;
+  }
+
+  /// Lays itself out in `memory`, which must outlive it. Errors: ConfigError.
+  explicit BlockAllocator(const BlockAllocatorConfig& config, std::span<std::byte> memory, const IndexOptions& options = IndexOptions{},
+                          Evict policy = Evict{}, Events events = Events{}) : core_{.events = std::move(events)} {
+    detail::Arena arena{memory};
+    core_.attach(arena, config.with_defaults(), options, std::move(policy));
+  }
+  BlockAllocator(const BlockAllocator&) = delete;
+  BlockAllocator& operator=(const BlockAllocator&) = delete;
+
+  /// Opens the transaction. Errors: kBusy while another one is open.
+  CacheResult<Transaction> begin() {
+    if (core_.open) return detail::refuse(CacheRefusalKind::kBusy, 0, 1);
+    core_.open = true;
+    ++core_.transaction;
+    core_.log_begin = core_.log.end();
+    core_.num_copies = 0;
+    core_.lane = core_.steps.free_lane();
+    return Transaction{core_};
+  }
+
+  /// The oldest sealed step has run: its changes are final. With `retire` (the default) nothing on the device names its blocks any
+  /// more either; without, they wait for `retire`. Errors: kOutOfOrder, kBusy.
+  CacheResult<void> commit(StepId step, bool retire = true) { return detail::commit_step(core_, step, retire); }
+
+  /// The oldest committed step names no block any more: its pending blocks become clean or cached. Errors: kOutOfOrder, kBusy.
+  CacheResult<void> retire(StepId step) { return detail::retire_step(core_, step); }
+
+  /// Takes the newest sealed step back: references, tables and counts as before; reused cached blocks stay un-indexed. Returns how many
+  /// sequences got blocks back that the step had given to others: see content_lost. Requires: the step does not run any more.
+  /// Errors: kOutOfOrder, kBusy.
+  CacheResult<std::int64_t> abort(StepId step) { return detail::abort_step(core_, step); }
+
+  [[nodiscard]] const BlockAllocatorConfig& config() const noexcept { return core_.config; }
+  [[nodiscard]] CapacitySnapshot capacity() const noexcept { return core_.capacity(); }
+  [[nodiscard]] bool alive(SeqId seq) const noexcept { return core_.rows.alive(seq); }
+  [[nodiscard]] std::int64_t num_tokens(SeqId seq) const { return row(seq).num_tokens; }
+  /// True when an aborted step may have overwritten tokens of `seq`: truncate it to 0 and compute it again.
+  [[nodiscard]] bool content_lost(SeqId seq) const { return row(seq).content_lost; }
+
+  /// The block table of a live sequence.
+  [[nodiscard]] BlockTable table(SeqId seq, std::int64_t group = 0) const {
+    const detail::SeqRow& r = row(seq);
+    KVPAGE_ASSERT(group >= 0 && group < core_.config.num_groups, "the group exists");
+    return {.blocks = {core_.rows.table(seq.slot, group), r.num_entries}, .num_tokens = r.num_tokens,
+            .first_live = r.first_live[group]};
+  }
+
+  /// Copies of a step in flight. Requires: sealed and not retired.
+  [[nodiscard]] std::span<const CopyOp> copies(StepId step) const {
+    for (std::int64_t i = 0; i < core_.steps.size(); ++i) {
+      if (core_.steps[i].id == step) return core_.lane_copies(core_.steps[i].lane).first(core_.steps[i].num_copies);
+    }
+    return {};
+  }
+
+  /// References to a block from tables, pins, copies and BlockRefs. Requires: a block of the pool.
+  [[nodiscard]] std::int64_t ref_count(BlockId block) const {
+    KVPAGE_ASSERT(static_cast<std::int64_t>(block.value) < core_.config.num_blocks, "the block lies in the pool");
+    return core_.pool.record(block.value).ref;
+  }
+
+  [[nodiscard]] Events& events() noexcept { return core_.events; }
+  [[nodiscard]] const Evict& policy() const noexcept { return core_.pool.policy(); }
+
+  /// Recounts everything and asserts that it agrees. Cost: linear in the pool, tables and index.
+  void check_invariants() const { detail::check_all(core_); }
+  /// A value that differs when counts, tables, queue orders or the index differ. Generations do not count: they only move forward.
+  [[nodiscard]] std::uint64_t digest() const { return detail::digest_all(core_); }
+
+ private:
+  [[nodiscard]] const detail::SeqRow& row(SeqId seq) const {
+    KVPAGE_ASSERT(core_.rows.alive(seq), "the sequence is alive");
+    return core_.rows.row(seq.slot);
+  }
+
+  Core core_;
+};
+
+KVPAGE_END_NAMESPACE

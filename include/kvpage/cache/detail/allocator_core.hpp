@@ -1,0 +1,137 @@
+/// \file AllocatorCore: the parts of a BlockAllocator side by side, and the few moves that concern more than one of them.
+#pragma once
+
+#include <kvpage/cache/cache_events.hpp>
+#include <kvpage/cache/cache_refusal.hpp>
+#include <kvpage/cache/capacity_snapshot.hpp>
+#include <kvpage/cache/detail/seq_rows.hpp>
+#include <kvpage/cache/detail/step_ring.hpp>
+#include <kvpage/cache/no_index.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+template <class Index, EvictionPolicy Evict, EventSink Events>
+struct AllocatorCore {
+  BlockAllocatorConfig config{};
+  BlockPool<Evict> pool{};
+  SeqRows rows{};
+  UndoLog log{};
+  StepRing steps{};
+  Index index{};
+  Events events{};
+  std::span<CopyOp> copies{};  // [kNumLanes, max_copies]
+  std::int64_t num_copies = 0;   ///< of the open transaction
+  std::int64_t num_pinned = 0;
+  std::uint64_t transaction = 0;  ///< serial of the newest transaction
+  std::uint64_t log_begin = 0;    ///< first entry of the open transaction
+  std::uint64_t next_step = 1;
+  std::uint64_t epoch = 0;
+  std::uint8_t lane = 0;  ///< of the open transaction
+  bool open = false;
+
+  void attach(Arena& arena, const BlockAllocatorConfig& full, const typename Index::Options& options, Evict policy) {
+    config = full;
+    pool.attach(arena, config.num_blocks, std::move(policy));
+    rows.attach(arena, config);
+    log.attach(arena, config.max_log_entries);
+    copies = arena.cut<CopyOp>(static_cast<std::int64_t>(kNumLanes) * config.max_copies);
+    index.attach(arena, config, options);
+  }
+
+  [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction); }
+  [[nodiscard]] std::span<CopyOp> lane_copies(std::uint8_t of) noexcept {
+    return copies.subspan(static_cast<std::size_t>(of * config.max_copies), static_cast<std::size_t>(config.max_copies));
+  }
+  [[nodiscard]] std::span<const CopyOp> lane_copies(std::uint8_t of) const noexcept {
+    return copies.subspan(static_cast<std::size_t>(of * config.max_copies), static_cast<std::size_t>(config.max_copies));
+  }
+
+  /// What the policy learns about block b when it becomes cached.
+  [[nodiscard]] CachedBlockInfo info(std::uint32_t b) const {
+    if constexpr (Index::kEnabled) {
+      return index.info(pool.history(b).node, b);
+    } else {
+      static_cast<void>(b);
+      return {};
+    }
+  }
+
+  /// A block for new content. Requires: capacity and undo entries were checked.
+  std::uint32_t take() {
+    const std::uint32_t b = pool.take(log, stamp());
+    if constexpr (Index::kEnabled) {
+      if (log.at(log.end() - 1).kind == UndoKind::kTakeVictim) node_hidden(b);
+    }
+    return b;
+  }
+
+  void drop(std::uint32_t b, UndoLog* to) {
+    pool.drop(b, steps.release_lane(), to, [this](std::uint32_t x) { return info(x); });
+  }
+  void drain(std::uint8_t from, std::uint8_t next) {
+    pool.drain(from, next, [this](std::uint32_t x) { return info(x); });
+  }
+
+  /// The node of b cannot be found any more; when that makes its parent a leaf, the policy learns it.
+  void node_hidden(std::uint32_t b) {
+    const std::uint32_t parent = index.hide(pool.history(b).node, b);
+    if constexpr (Evict::kNeedsLeaves) {
+      if (parent != kNoLink) leaf_blocks(parent, &log);
+    } else {
+      static_cast<void>(parent);
+    }
+  }
+
+  void leaf_blocks(std::uint32_t node, UndoLog* to) {
+    for (std::int64_t g = 0; g < config.num_groups; ++g) {
+      const std::uint32_t b = index.block(node, g);
+      if (config.window(g) != 0 || b == kNoLink || pool.record(b).state != BlockState::kCached) continue;
+      const std::uint64_t cookie = pool.policy().on_leaf(b);
+      if (to != nullptr) to->push({.kind = UndoKind::kLeaf, .block = b, .cookie = cookie});
+    }
+  }
+
+  /// Undo entries that `blocks` takes can need: one each, and one per group when a parent becomes a leaf.
+  [[nodiscard]] std::int64_t entries_per_take() const noexcept {
+    return Index::kEnabled && Evict::kNeedsLeaves ? 1 + config.num_groups : 1;
+  }
+
+  void log_row(UndoKind kind, std::uint32_t slot, std::int64_t group = 0, std::uint32_t position = 0, std::uint32_t block = 0) {
+    log.push({.kind = kind, .group = static_cast<std::uint8_t>(group), .block = block, .cookie = slot | (std::uint64_t{position} << 32)});
+  }
+  void log_resize(std::uint32_t slot) {
+    const SeqRow& row = rows.row(slot);
+    log.push({.kind = UndoKind::kResize, .group = static_cast<std::uint8_t>(row.content_lost), .block = slot,
+              .cookie = static_cast<std::uint64_t>(row.num_tokens)});
+  }
+
+  void set_length(SeqRow& row, std::int64_t num_tokens) const noexcept {
+    row.num_tokens = num_tokens;
+    row.num_entries = static_cast<std::uint32_t>(ceil_div(num_tokens, config.block_size));
+  }
+
+  [[nodiscard]] CapacitySnapshot capacity() const noexcept {
+    return {.num_blocks = pool.num_blocks(), .clean = pool.num_clean(), .cached = pool.num_cached(), .used = pool.num_used(),
+            .pending = pool.num_pending(), .pinned = num_pinned, .num_seqs = rows.num_live(), .epoch = epoch};
+  }
+};
+
+inline Unexpected<CacheRefusal> dead_seq(SeqId seq) noexcept { return refuse(CacheRefusalKind::kDeadSeq, seq.slot, 0); }
+
+/// Refuses when fewer than `need` undo entries are free.
+template <class Core>
+CacheResult<void> check_log(const Core& core, std::int64_t need) {
+  if (core.log.room() < need) return refuse(CacheRefusalKind::kLogFull, need, core.log.room());
+  return {};
+}
+
+/// Refuses when fewer than `need` blocks are available.
+template <class Core>
+CacheResult<void> check_blocks(const Core& core, std::int64_t need) {
+  if (core.pool.available() < need) return refuse(CacheRefusalKind::kNoBlocks, need, core.pool.available());
+  return {};
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,207 @@
+/// \file BlockPool: the state of every block (clean, cached, used, pending), its one reference count, and the exact inverse of each move.
+#pragma once
+
+#include <kvpage/cache/detail/undo_log.hpp>
+#include <kvpage/cache/eviction_policy.hpp>
+
+#include <array>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// Steps whose pending blocks are kept apart, and one more for the open transaction.
+inline constexpr std::size_t kNumLanes = 5;
+inline constexpr std::uint8_t kNoLane = 0xFF;
+
+/// Owner of records and lists. A `log` of nullptr makes a change final.
+template <EvictionPolicy Evict>
+class BlockPool {
+ public:
+  void attach(Arena& arena, std::int64_t num_blocks, Evict policy) {
+    records_ = arena.cut<BlockRecord>(num_blocks);
+    history_ = arena.cut<BlockHistory>(num_blocks);
+    policy_ = std::move(policy);
+    policy_.attach(records_, arena);
+    for (std::size_t b = records_.size(); b-- > 0;) clean_.push_front(records_, static_cast<std::uint32_t>(b));
+  }
+
+  [[nodiscard]] std::int64_t num_blocks() const noexcept { return static_cast<std::int64_t>(records_.size()); }
+  [[nodiscard]] std::int64_t num_clean() const noexcept { return clean_.size(); }
+  [[nodiscard]] std::int64_t num_cached() const noexcept { return num_cached_; }
+  [[nodiscard]] std::int64_t num_used() const noexcept { return num_used_; }
+  [[nodiscard]] std::int64_t num_pending() const noexcept { return num_blocks() - num_clean() - num_cached_ - num_used_; }
+  [[nodiscard]] std::int64_t available() const noexcept { return num_clean() + num_cached_; }
+  [[nodiscard]] const BlockRecord& record(std::uint32_t b) const noexcept { return records_[b]; }
+  [[nodiscard]] BlockRecord& record(std::uint32_t b) noexcept { return records_[b]; }
+  [[nodiscard]] const BlockHistory& history(std::uint32_t b) const noexcept { return history_[b]; }
+  [[nodiscard]] BlockHistory& history(std::uint32_t b) noexcept { return history_[b]; }
+  [[nodiscard]] std::span<const BlockRecord> records() const noexcept { return records_; }
+  [[nodiscard]] const BlockList& clean() const noexcept { return clean_; }
+  [[nodiscard]] const BlockList& lane(std::size_t lane) const noexcept { return lanes_[lane]; }
+  [[nodiscard]] Evict& policy() noexcept { return policy_; }
+  [[nodiscard]] const Evict& policy() const noexcept { return policy_; }
+
+  /// A block with one reference: a clean one, else the policy's victim, whose node is hidden. Requires: available() > 0.
+  std::uint32_t take(UndoLog& log, std::uint32_t stamp) {
+    std::uint32_t b = clean_.head();
+    if (b != kNoLink) {
+      clean_.remove(records_, b);
+      log.push({.kind = UndoKind::kTakeClean, .block = b});
+    } else {
+      b = policy_.victim();
+      KVPAGE_ASSERT(b != kNoLink, "a cached block has a cached leaf below it");
+      log.push({.kind = UndoKind::kTakeVictim, .block = b, .cookie = policy_.take(b)});
+      --num_cached_;
+      records_[b].lane |= BlockRecord::kHidden;
+    }
+    use(b);
+    ++history_[b].generation;
+    history_[b].taken_stamp = stamp;
+    return b;
+  }
+
+  /// One more reference, from whatever state the block is in.
+  void acquire(std::uint32_t b, UndoLog* log) {
+    BlockRecord& r = records_[b];
+    UndoEntry entry{.kind = UndoKind::kAddRef, .block = b};
+    if (r.ref > 0) {
+      ++r.ref;
+    } else if (r.state == BlockState::kCached) {
+      entry.kind = UndoKind::kAcquireCached;
+      entry.cookie = policy_.take(b);
+      --num_cached_;
+      use(b);
+    } else if (r.state == BlockState::kPending) {
+      const std::uint8_t lane = lane_of(b);
+      entry.kind = UndoKind::kAcquirePending;
+      entry.cookie = lanes_[lane].remove(records_, b) | (std::uint64_t{lane} << 32);
+      use(b);
+    } else {
+      entry.kind = UndoKind::kTakeClean;
+      clean_.remove(records_, b);
+      use(b);
+    }
+    if (log != nullptr) log->push(entry);
+  }
+
+  /// One reference less. At zero the block waits in `lane`, or is cached (if it is indexed; `info(b)` describes it), or is clean.
+  template <class Info>
+  void drop(std::uint32_t b, std::uint8_t lane, UndoLog* log, Info&& info) {
+    BlockRecord& r = records_[b];
+    KVPAGE_ASSERT(r.ref > 0, "a reference is dropped only while it is held");
+    UndoEntry entry{.kind = UndoKind::kDropRef, .block = b};
+    if (--r.ref == 0) {
+      --num_used_;
+      entry.kind = UndoKind::kDropToPending;
+      if (lane != kNoLane) {
+        park(b, lane);
+      } else {
+        entry = settle(b, info);
+      }
+    }
+    if (log != nullptr) log->push(entry);
+  }
+
+  /// The step of `lane` is over: its pending blocks become clean or cached, or wait in `next_lane` for an older step.
+  template <class Info>
+  void drain(std::uint8_t lane, std::uint8_t next_lane, Info&& info) {
+    BlockList& list = lanes_[lane];
+    while (!list.empty()) {
+      const std::uint32_t b = list.head();
+      list.remove(records_, b);
+      if (next_lane != kNoLane) {
+        park(b, next_lane);
+      } else {
+        settle(b, info);
+      }
+    }
+  }
+
+  /// A cached block lost its node: it is clean. Not undone.
+  void uncache(std::uint32_t b) {
+    policy_.take(b);
+    --num_cached_;
+    clear(b);
+  }
+
+  /// Exact inverse of the newest list move.
+  void undo(const UndoEntry& e) {
+    const std::uint32_t b = e.block;
+    BlockRecord& r = records_[b];
+    switch (e.kind) {
+      case UndoKind::kAddRef: --r.ref; return;
+      case UndoKind::kDropRef: ++r.ref; return;
+      case UndoKind::kTakeClean: unuse(b), clear(b); return;
+      case UndoKind::kTakeVictim:
+        r.lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+        [[fallthrough]];
+      case UndoKind::kAcquireCached:
+        unuse(b);
+        r.state = BlockState::kCached;
+        ++num_cached_;
+        policy_.untake(b, e.cookie);
+        return;
+      case UndoKind::kAcquirePending: unuse(b), unpark(b, e.cookie); return;
+      case UndoKind::kDropToClean: clean_.remove(records_, b), use(b); return;
+      case UndoKind::kDropToCached: policy_.undo_cached(b, e.cookie), --num_cached_, use(b); return;
+      case UndoKind::kDropToPending: lanes_[lane_of(b)].remove(records_, b), use(b); return;
+      case UndoKind::kLeaf: policy_.undo_leaf(b, e.cookie); return;
+      default: return;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint8_t lane_of(std::uint32_t b) const noexcept {
+    return records_[b].lane & static_cast<std::uint8_t>(~BlockRecord::kHidden);
+  }
+  void set_lane(std::uint32_t b, std::uint8_t lane) noexcept {
+    records_[b].lane = static_cast<std::uint8_t>((records_[b].lane & BlockRecord::kHidden) | lane);
+  }
+  void use(std::uint32_t b) noexcept {
+    records_[b].ref = 1;
+    records_[b].state = BlockState::kUsed;
+    set_lane(b, 0);
+    ++num_used_;
+  }
+  void unuse(std::uint32_t b) noexcept {
+    records_[b].ref = 0;
+    --num_used_;
+  }
+  void clear(std::uint32_t b) noexcept {
+    records_[b].state = BlockState::kClean;
+    clean_.push_front(records_, b);
+  }
+  void park(std::uint32_t b, std::uint8_t lane) noexcept {
+    records_[b].state = BlockState::kPending;
+    set_lane(b, lane);
+    lanes_[lane].push_back(records_, b);
+  }
+  void unpark(std::uint32_t b, std::uint64_t cookie) noexcept {
+    const auto lane = static_cast<std::uint8_t>(cookie >> 32);
+    records_[b].state = BlockState::kPending;
+    set_lane(b, lane);
+    lanes_[lane].insert_after(records_, static_cast<std::uint32_t>(cookie), b);
+  }
+  template <class Info>
+  UndoEntry settle(std::uint32_t b, Info&& info) {
+    set_lane(b, 0);
+    if (history_[b].node == kNoLink || records_[b].hidden()) {
+      clear(b);
+      return {.kind = UndoKind::kDropToClean, .block = b};
+    }
+    records_[b].state = BlockState::kCached;
+    ++num_cached_;
+    return {.kind = UndoKind::kDropToCached, .block = b, .cookie = policy_.on_cached(b, info(b))};
+  }
+
+  std::span<BlockRecord> records_;
+  std::span<BlockHistory> history_;
+  BlockList clean_;
+  std::array<BlockList, kNumLanes> lanes_;
+  Evict policy_;
+  std::int64_t num_cached_ = 0;
+  std::int64_t num_used_ = 0;
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

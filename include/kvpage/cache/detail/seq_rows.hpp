@@ -1,0 +1,109 @@
+/// \file SeqRows: the sequences and their block tables, one fixed-stride row per (sequence, group).
+#pragma once
+
+#include <kvpage/cache/block_allocator_config.hpp>
+#include <kvpage/cache/block_ids.hpp>
+#include <kvpage/cache/block_table.hpp>
+#include <kvpage/cache/detail/arena.hpp>
+#include <kvpage/cache/detail/block_records.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// How far a sequence has been published: the last index node of its chain and the full blocks up to it.
+struct PublishedChain {
+  std::uint32_t node = kNoLink;
+  std::uint32_t num_blocks = 0;
+  friend constexpr bool operator==(const PublishedChain&, const PublishedChain&) = default;
+};
+
+struct SeqRow {
+  std::int64_t num_tokens = 0;      ///< tokens that have a place (reserved)
+  std::uint64_t settled_after = 0;  ///< newest step in flight when a direct commit changed this row
+  PublishedChain chain;
+  std::uint32_t generation = 0;
+  std::uint32_t num_entries = 0;
+  std::uint32_t name_space = 0;
+  std::uint32_t first_live[kMaxCacheGroups] = {};
+  bool alive = false;
+  bool content_lost = false;  ///< an aborted step gave its blocks to others before they came back
+  bool detached = false;      ///< a reset took its namespace away: publishes no more
+};
+
+/// Rows and tables. Slots of dead rows form a LIFO stack.
+class SeqRows {
+ public:
+  void attach(Arena& arena, const BlockAllocatorConfig& config) {
+    rows_ = arena.cut<SeqRow>(config.max_seqs);
+    free_slots_ = arena.cut<std::uint32_t>(config.max_seqs);
+    entries_ = arena.cut_raw<BlockId>(config.max_seqs * config.num_groups * config.max_blocks_per_seq);
+    stride_ = config.max_blocks_per_seq;
+    num_groups_ = config.num_groups;
+    for (std::size_t i = 0; i < free_slots_.size(); ++i) free_slots_[i] = static_cast<std::uint32_t>(free_slots_.size() - 1 - i);
+  }
+
+  [[nodiscard]] std::int64_t num_live() const noexcept { return num_live_; }
+  [[nodiscard]] std::int64_t max_seqs() const noexcept { return static_cast<std::int64_t>(rows_.size()); }
+  [[nodiscard]] std::span<SeqRow> rows() noexcept { return rows_; }
+  [[nodiscard]] std::span<const SeqRow> rows() const noexcept { return rows_; }
+  [[nodiscard]] SeqRow& row(std::uint32_t slot) noexcept { return rows_[slot]; }
+  [[nodiscard]] const SeqRow& row(std::uint32_t slot) const noexcept { return rows_[slot]; }
+
+  [[nodiscard]] bool alive(SeqId seq) const noexcept {
+    return seq.slot < rows_.size() && rows_[seq.slot].alive && rows_[seq.slot].generation == seq.generation;
+  }
+
+  /// The table of (slot, group), [max_blocks_per_seq]; only the first row.num_entries hold values.
+  [[nodiscard]] BlockId* table(std::uint32_t slot, std::int64_t group) noexcept { return entries_.data() + offset(slot, group); }
+  [[nodiscard]] const BlockId* table(std::uint32_t slot, std::int64_t group) const noexcept {
+    return entries_.data() + offset(slot, group);
+  }
+
+  /// Starts a row. Requires: num_live() < max_seqs().
+  SeqId open(std::uint32_t name_space) noexcept {
+    const std::uint32_t slot = free_slots_[static_cast<std::size_t>(max_seqs() - 1 - num_live_++)];
+    const std::uint32_t generation = rows_[slot].generation + 1;
+    rows_[slot] = SeqRow{};
+    rows_[slot].generation = generation;
+    rows_[slot].name_space = name_space;
+    rows_[slot].alive = true;
+    return {slot, generation};
+  }
+  void close(std::uint32_t slot) noexcept {
+    rows_[slot].alive = false;
+    free_slots_[static_cast<std::size_t>(max_seqs() - num_live_--)] = slot;
+  }
+  /// Undoes `close`. The slot need not be the last one closed.
+  void reopen(std::uint32_t slot) noexcept {
+    const auto top = static_cast<std::size_t>(max_seqs() - 1 - num_live_);
+    for (std::size_t i = top + 1; i-- > 0;) {
+      if (free_slots_[i] != slot) continue;
+      for (; i < top; ++i) free_slots_[i] = free_slots_[i + 1];
+      break;
+    }
+    rows_[slot].alive = true;
+    ++num_live_;
+  }
+  /// Undoes `open`: the generation stays spent.
+  void unopen(std::uint32_t slot) noexcept { close(slot); }
+
+  /// Free slots, next one last.
+  [[nodiscard]] std::span<const std::uint32_t> free_slots() const noexcept {
+    return free_slots_.first(static_cast<std::size_t>(max_seqs() - num_live_));
+  }
+
+ private:
+  [[nodiscard]] std::size_t offset(std::uint32_t slot, std::int64_t group) const noexcept {
+    return static_cast<std::size_t>((static_cast<std::int64_t>(slot) * num_groups_ + group) * stride_);
+  }
+
+  std::span<SeqRow> rows_;
+  std::span<std::uint32_t> free_slots_;
+  std::span<BlockId> entries_;
+  std::int64_t stride_ = 0;
+  std::int64_t num_groups_ = 0;
+  std::int64_t num_live_ = 0;
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,156 @@
+/// \file Sequence operations of the open transaction: create, grow, fork, truncate, release, release_before.
+#pragma once
+
+#include <kvpage/cache/detail/allocator_core.hpp>
+
+#include <algorithm>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+template <class Core>
+CacheResult<SeqId> create_seq(Core& core, std::uint32_t name_space) {
+  if (core.rows.num_live() == core.rows.max_seqs()) {
+    return refuse(CacheRefusalKind::kNoSeqSlot, core.rows.num_live() + 1, core.rows.max_seqs());
+  }
+  if (const auto room = check_log(core, 1); !room) return Unexpected{room.error()};
+  const SeqId seq = core.rows.open(name_space);
+  core.log_row(UndoKind::kCreate, seq.slot);
+  return seq;
+}
+
+template <class Core>
+CacheResult<void> grow_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
+  if (!core.rows.alive(seq)) return dead_seq(seq);
+  SeqRow& row = core.rows.row(seq.slot);
+  if (num_tokens < 0) return refuse(CacheRefusalKind::kBadLength, num_tokens, row.num_tokens);
+  if (num_tokens <= row.num_tokens) return {};
+  const std::int64_t groups = core.config.num_groups;
+  const std::int64_t entries = (num_tokens - 1) / core.config.block_size + 1;
+  if (entries > core.config.max_blocks_per_seq) {
+    return refuse(CacheRefusalKind::kTableFull, entries, core.config.max_blocks_per_seq);
+  }
+  const std::int64_t need = (entries - row.num_entries) * groups;
+  if (const auto blocks = check_blocks(core, need); !blocks) return blocks;
+  if (const auto room = check_log(core, need * core.entries_per_take() + 1); !room) return room;
+  for (std::uint32_t i = row.num_entries; i < entries; ++i) {
+    for (std::int64_t g = 0; g < groups; ++g) core.rows.table(seq.slot, g)[i] = BlockId{core.take()};
+  }
+  core.log_resize(seq.slot);
+  core.set_length(row, num_tokens);
+  return {};
+}
+
+template <class Core>
+CacheResult<SeqId> fork_seq(Core& core, SeqId parent) {
+  if (!core.rows.alive(parent)) return dead_seq(parent);
+  const std::int64_t groups = core.config.num_groups;
+  const SeqRow& source = core.rows.row(parent.slot);
+  if (const auto room = check_log(core, source.num_entries * groups + 1); !room) return Unexpected{room.error()};
+  const auto child = create_seq(core, source.name_space);
+  if (!child) return child;
+  SeqRow& row = core.rows.row(child->slot);
+  const std::uint32_t generation = row.generation;
+  row = source;
+  row.generation = generation;
+  row.settled_after = 0;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const BlockId* from = core.rows.table(parent.slot, g);
+    BlockId* to = core.rows.table(child->slot, g);
+    std::copy(from, from + row.num_entries, to);
+    for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) core.pool.acquire(to[i].value, &core.log);
+  }
+  return child;
+}
+
+/// The published chain of a row never reaches past its tokens.
+template <class Core>
+void cut_chain(Core& core, std::uint32_t slot, std::int64_t num_blocks) {
+  SeqRow& row = core.rows.row(slot);
+  if (row.chain.num_blocks <= num_blocks) return;
+  core.log_row(UndoKind::kChain, slot, 0, row.chain.num_blocks, row.chain.node);
+  if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
+    row.chain.node = core.index.ancestor(row.chain.node, row.chain.num_blocks - num_blocks);
+  }
+  row.chain.num_blocks = static_cast<std::uint32_t>(num_blocks);
+}
+
+/// Shortens a live row; its tail goes first, so that a prefix is evicted after its extensions.
+template <class Core>
+void shorten(Core& core, std::uint32_t slot, std::int64_t num_tokens) {
+  SeqRow& row = core.rows.row(slot);
+  const std::uint32_t before = row.num_entries;
+  cut_chain(core, slot, num_tokens / core.config.block_size);
+  core.log_resize(slot);
+  core.set_length(row, num_tokens);
+  if (num_tokens == 0) row.content_lost = false;
+  for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
+    if (row.first_live[g] <= row.num_entries) continue;
+    core.log_row(UndoKind::kFirstLive, slot, g, row.first_live[g]);
+    row.first_live[g] = row.num_entries;
+  }
+  for (std::uint32_t i = before; i-- > row.num_entries;) {
+    for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
+      const BlockId b = core.rows.table(slot, g)[i];
+      core.log_row(UndoKind::kPop, slot, g, i, b.value);
+      if (b != kNoBlock) core.drop(b.value, &core.log);
+    }
+  }
+}
+
+template <class Core>
+CacheResult<void> truncate_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
+  if (!core.rows.alive(seq)) return dead_seq(seq);
+  const SeqRow& row = core.rows.row(seq.slot);
+  if (num_tokens < 0 || num_tokens > row.num_tokens) return refuse(CacheRefusalKind::kBadLength, num_tokens, row.num_tokens);
+  for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
+    // What the next token would look back at must still be there.
+    const std::int64_t first_needed = std::max<std::int64_t>(0, num_tokens - core.config.window(g) + 1) / core.config.block_size;
+    if (num_tokens > 0 && core.config.window(g) > 0 && first_needed < row.first_live[g]) {
+      return refuse(CacheRefusalKind::kBadLength, num_tokens, row.first_live[g] * core.config.block_size);
+    }
+  }
+  if (num_tokens == row.num_tokens) return {};
+  const std::int64_t dropped = row.num_entries - ceil_div(num_tokens, core.config.block_size);
+  if (const auto room = check_log(core, 2 * dropped * core.config.num_groups + 2 + core.config.num_groups); !room) return room;
+  shorten(core, seq.slot, num_tokens);
+  return {};
+}
+
+template <class Core>
+CacheResult<void> release_seq(Core& core, SeqId seq) {
+  if (!core.rows.alive(seq)) return dead_seq(seq);
+  const std::int64_t entries = core.rows.row(seq.slot).num_entries;
+  if (const auto room = check_log(core, 2 * entries * core.config.num_groups + 3 + core.config.num_groups); !room) return room;
+  shorten(core, seq.slot, 0);
+  core.rows.close(seq.slot);
+  core.log_row(UndoKind::kDelete, seq.slot);
+  return {};
+}
+
+template <class Core>
+CacheResult<void> release_before(Core& core, SeqId seq, std::int64_t group, std::int64_t next_token) {
+  if (!core.rows.alive(seq)) return dead_seq(seq);
+  SeqRow& row = core.rows.row(seq.slot);
+  if (group < 0 || group >= core.config.num_groups || next_token < 0 || next_token > row.num_tokens) {
+    return refuse(CacheRefusalKind::kBadLength, next_token, row.num_tokens);
+  }
+  if (core.config.window(group) == 0) return {};
+  // Query next_token sees keys next_token-W+1 .. next_token: an entry goes when its last token is older than that.
+  const std::int64_t oldest_seen = std::max<std::int64_t>(0, next_token - core.config.window(group) + 1);
+  const auto first = static_cast<std::uint32_t>(std::min<std::int64_t>(oldest_seen / core.config.block_size, row.num_entries));
+  const std::uint32_t before = row.first_live[group];
+  if (first <= before) return {};
+  if (const auto room = check_log(core, 2 * static_cast<std::int64_t>(first - before) + 1); !room) return room;
+  core.log_row(UndoKind::kFirstLive, seq.slot, group, before);
+  row.first_live[group] = first;
+  BlockId* table = core.rows.table(seq.slot, group);
+  for (std::uint32_t i = before; i < first; ++i) {
+    core.log_row(UndoKind::kDropFront, seq.slot, group, i, table[i].value);
+    core.drop(std::exchange(table[i], kNoBlock).value, &core.log);
+  }
+  return {};
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

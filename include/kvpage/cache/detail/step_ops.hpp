@@ -1,0 +1,137 @@
+/// \file Steps: seal, commit, abort and retire, and the direct commit of a transaction that launches nothing.
+#pragma once
+
+#include <kvpage/cache/detail/settled_events.hpp>
+#include <kvpage/cache/detail/undo_ops.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::int64_t number(StepId step) noexcept { return static_cast<std::int64_t>(step.value); }
+
+/// From here on the transaction is not undone exactly: hidden blocks lose their nodes, events go out.
+template <class Core>
+void settle_open(Core& core, StepId step) {
+  if constexpr (std::remove_reference_t<decltype(core.events)>::kEnabled) emit_settled(core, step);
+  if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
+    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+      const UndoEntry& e = core.log.at(p);
+      if (e.kind != UndoKind::kTakeVictim && e.kind != UndoKind::kHide) continue;
+      if (!core.pool.record(e.block).hidden()) continue;
+      core.index.detach(std::exchange(core.pool.history(e.block).node, kNoLink), e.block);
+      core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+      if (e.kind == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block);
+    }
+  }
+}
+
+template <class Core>
+CacheResult<StepId> seal_open(Core& core) {
+  if (core.steps.full()) return refuse(CacheRefusalKind::kBusy, 0, core.steps.size());
+  const StepId step{core.next_step++};
+  settle_open(core, step);
+  core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin,
+                   .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane});
+  core.open = false;
+  return step;
+}
+
+/// True when undoing a sealed step later could need something that this entry took.
+inline bool claims(UndoKind kind) noexcept {
+  switch (kind) {
+    case UndoKind::kTakeClean:
+    case UndoKind::kTakeVictim:
+    case UndoKind::kAcquireCached:
+    case UndoKind::kAcquirePending:
+    case UndoKind::kAddRef:
+    case UndoKind::kCreate:
+    case UndoKind::kUnexternal: return true;
+    default: return false;
+  }
+}
+
+/// Commits without a launch. Behind a sealed step only shrinking is allowed, so that the step can still be aborted.
+template <class Core>
+CacheResult<void> commit_open(Core& core) {
+  if (core.num_copies > 0) return refuse(CacheRefusalKind::kNeedsSeal, core.num_copies, 0);
+  const bool behind_sealed = core.steps.num_sealed() > 0;
+  if (behind_sealed) {
+    const std::uint64_t newest = core.steps.newest().id.value;
+    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+      if (claims(core.log.at(p).kind)) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
+    }
+    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+      const UndoEntry& e = core.log.at(p);
+      if (e.kind == UndoKind::kResize) core.rows.row(e.block).settled_after = newest;
+      if (e.kind == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
+    }
+  }
+  settle_open(core, StepId{});
+  if (behind_sealed) {
+    core.log.forget_from(core.log_begin);
+  } else {
+    core.log.settle(core.log.end());
+  }
+  core.open = false;
+  return {};
+}
+
+/// References that the copies of a step hold on their sources end.
+template <class Core>
+void release_copies(Core& core, const StepRecord& step) {
+  for (const CopyOp& copy : core.lane_copies(step.lane).first(step.num_copies)) {
+    --core.pool.record(copy.source.value).copy_holds;
+    core.drop(copy.source.value, nullptr);
+  }
+}
+
+template <class Core>
+CacheResult<void> retire_step(Core& core, StepId step) {
+  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.steps.size() == 0 || core.steps.oldest().id != step || !core.steps.oldest().committed) {
+    return refuse(CacheRefusalKind::kOutOfOrder, number(step), core.steps.size() == 0 ? 0 : number(core.steps.oldest().id));
+  }
+  const StepRecord record = core.steps.oldest();
+  core.steps.pop_oldest();
+  release_copies(core, record);
+  core.drain(record.lane, kNoLane);
+  return {};
+}
+
+template <class Core>
+CacheResult<void> commit_step(Core& core, StepId step, bool retire) {
+  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.steps.num_sealed() == 0 || core.steps.oldest_sealed().id != step) {
+    return refuse(CacheRefusalKind::kOutOfOrder, number(step),
+                  core.steps.num_sealed() == 0 ? 0 : number(core.steps.oldest_sealed().id));
+  }
+  if (retire && core.steps.oldest().id != step) {
+    return refuse(CacheRefusalKind::kOutOfOrder, number(step), number(core.steps.oldest().id));
+  }
+  core.log.settle(core.steps.oldest_sealed().log_end);
+  core.steps.commit_oldest_sealed();
+  return retire ? retire_step(core, step) : CacheResult<void>{};
+}
+
+/// Returns the number of sequences whose content the step may have overwritten.
+template <class Core>
+CacheResult<std::int64_t> abort_step(Core& core, StepId step) {
+  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.steps.num_sealed() == 0 || core.steps.newest().id != step) {
+    return refuse(CacheRefusalKind::kOutOfOrder, number(step), core.steps.num_sealed() == 0 ? 0 : number(core.steps.newest().id));
+  }
+  const StepRecord record = core.steps.newest();
+  core.steps.pop_newest();
+  SealedUndo<Core> undo{core, record};
+  while (core.log.end() > record.log_begin) undo.apply(core.log.pop());
+  const std::int64_t num_lost = undo.mark_lost_rows();
+  release_copies(core, record);
+  core.drain(record.lane, core.steps.release_lane());
+  if constexpr (std::remove_reference_t<decltype(core.events)>::kEnabled) {
+    core.events.on_event({.kind = CacheEventKind::kAbort, .step = step});
+  }
+  return num_lost;
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

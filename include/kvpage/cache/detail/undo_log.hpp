@@ -1,0 +1,86 @@
+/// \file UndoLog: 16-byte entries from which a transaction is taken back, in a ring sized at construction.
+#pragma once
+
+#include <kvpage/base/assert.hpp>
+#include <kvpage/cache/detail/arena.hpp>
+
+#include <bit>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// What an entry undoes. Entries of the first half move blocks between lists and are reversed exactly, in reverse order, while the
+/// transaction is open. Entries of the second half change tables; they alone are reversed when a sealed step is aborted.
+enum class UndoKind : std::uint8_t {
+  kTakeClean,       ///< block: clean -> used
+  kTakeVictim,      ///< block: cached -> used, its node hidden; cookie of the policy
+  kAcquireCached,   ///< block: cached -> used, still indexed; cookie of the policy
+  kAcquirePending,  ///< block: pending -> used; cookie = predecessor in the lane
+  kAddRef,          ///< block: ref + 1
+  kDropRef,         ///< block: ref - 1, still used
+  kDropToClean,     ///< block: used -> clean
+  kDropToCached,    ///< block: used -> cached; cookie of the policy
+  kDropToPending,   ///< block: used -> pending
+  kLeaf,            ///< block: became a candidate; cookie of the policy
+  kHide,            ///< block: its node is hidden (taken over by its new owner)
+  // ---- structural entries
+  kCreate,     ///< row came to life
+  kDelete,     ///< row ended
+  kResize,     ///< block = row: cookie = former length in tokens, group = former content_lost
+  kPop,        ///< row, group, index: entry removed; block = what it was
+  kSet,        ///< row, group, index: entry replaced; block = what it was
+  kFirstLive,  ///< row, group: index = former first live entry
+  kDropFront,  ///< row, group, index: entry behind the window dropped; block = what it was
+  kChain,      ///< row: former published chain; index = nodes, block = last node
+  kExternal,   ///< block: external + 1
+  kUnexternal, ///< block: external - 1
+  kCopy,       ///< a copy was recorded, block = its source
+};
+
+struct UndoEntry {
+  UndoKind kind{};
+  std::uint8_t group = 0;
+  std::uint16_t unused = 0;
+  std::uint32_t block = 0;
+  std::uint64_t cookie = 0;  ///< policy cookie or former length; for entries of a row: row | index << 32
+
+  [[nodiscard]] std::uint32_t row() const noexcept { return static_cast<std::uint32_t>(cookie); }
+  [[nodiscard]] std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(cookie >> 32); }
+};
+static_assert(sizeof(UndoEntry) == 16);
+
+/// Entries of all unsettled transactions, oldest first, at absolute positions [begin, end).
+class UndoLog {
+ public:
+  void attach(Arena& arena, std::int64_t max_entries) {
+    const auto capacity = std::bit_ceil(static_cast<std::uint64_t>(max_entries));
+    entries_ = arena.cut_raw<UndoEntry>(static_cast<std::int64_t>(capacity));
+    mask_ = capacity - 1;
+  }
+
+  [[nodiscard]] std::int64_t room() const noexcept { return static_cast<std::int64_t>(mask_ + 1 - (end_ - begin_)); }
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
+  [[nodiscard]] const UndoEntry& at(std::uint64_t position) const noexcept { return entries_[position & mask_]; }
+
+  void push(const UndoEntry& entry) noexcept {
+    KVPAGE_ASSERT(end_ - begin_ <= mask_, "operations reserve their undo entries before they change anything");
+    entries_[end_ & mask_] = entry;
+    ++end_;
+  }
+  UndoEntry pop() noexcept { return entries_[--end_ & mask_]; }
+  /// Forgets the entries from `position` on: they are final, although older ones are not.
+  void forget_from(std::uint64_t position) noexcept { end_ = position; }
+  /// Forgets everything before `position`: those transactions are final.
+  void settle(std::uint64_t position) noexcept { begin_ = position; }
+
+ private:
+  std::span<UndoEntry> entries_;
+  std::uint64_t mask_ = 0;
+  std::uint64_t begin_ = 0;
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,160 @@
+/// \file The two ways back: exactly, while a transaction is open, and logically, after its step was sealed.
+#pragma once
+
+#include <kvpage/cache/detail/block_ops.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::int64_t old_tokens(const UndoEntry& e) noexcept { return static_cast<std::int64_t>(e.cookie); }
+
+/// Restores the fields that a structural entry changed; the list moves around it have entries of their own.
+template <class Core>
+void undo_structural(Core& core, const UndoEntry& e) {
+  SeqRows& rows = core.rows;
+  switch (e.kind) {
+    case UndoKind::kCreate: rows.unopen(e.row()); return;
+    case UndoKind::kDelete: rows.reopen(e.row()); return;
+    case UndoKind::kResize:
+      core.set_length(rows.row(e.block), old_tokens(e));
+      rows.row(e.block).content_lost = e.group != 0;
+      return;
+    case UndoKind::kPop:
+    case UndoKind::kSet:
+    case UndoKind::kDropFront: rows.table(e.row(), e.group)[e.index()] = BlockId{e.block}; return;
+    case UndoKind::kFirstLive: rows.row(e.row()).first_live[e.group] = e.index(); return;
+    case UndoKind::kChain: rows.row(e.row()).chain = {e.block, e.index()}; return;
+    case UndoKind::kExternal: --core.pool.history(e.block).external; return;
+    case UndoKind::kUnexternal: ++core.pool.history(e.block).external; return;
+    case UndoKind::kCopy:
+      --core.num_copies;
+      --core.pool.record(e.block).copy_holds;
+      return;
+    default: core.pool.undo(e); return;
+  }
+}
+
+/// Takes the open transaction back to `position`, exactly: every count, table and queue order is as it was.
+template <class Core>
+void undo_to(Core& core, std::uint64_t position) {
+  while (core.log.end() > position) {
+    const UndoEntry e = core.log.pop();
+    undo_structural(core, e);
+    if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
+      if (e.kind == UndoKind::kTakeVictim || e.kind == UndoKind::kHide) {
+        core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+        core.index.unhide(core.pool.history(e.block).node, e.block);
+      }
+    }
+  }
+}
+
+/// Takes a sealed step back through its structural entries, newest first. Rows that a direct commit changed since then only shrink.
+template <class Core>
+class SealedUndo {
+ public:
+  SealedUndo(Core& core, const StepRecord& step) : core_(core), step_(step) {}
+
+  void apply(const UndoEntry& e) {
+    switch (e.kind) {
+      case UndoKind::kCreate: end_row(e.row()); return;
+      case UndoKind::kDelete: core_.rows.reopen(e.row()); return;
+      case UndoKind::kResize: resize(e); return;
+      case UndoKind::kPop: push_back(e); return;
+      case UndoKind::kSet: set_back(e); return;
+      case UndoKind::kDropFront: refill_front(e); return;
+      case UndoKind::kFirstLive:
+        if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group] = e.index();
+        return;
+      case UndoKind::kChain: return;  // a shorter chain is always right: publish finds the nodes again
+      case UndoKind::kExternal:
+        --core_.pool.history(e.block).external;
+        core_.drop(e.block, nullptr);
+        return;
+      case UndoKind::kUnexternal:
+        ++core_.pool.history(e.block).external;
+        core_.pool.acquire(e.block, nullptr);
+        return;
+      default: return;  // list moves follow from the structural entries
+    }
+  }
+
+  /// Marks and counts rows that hold blocks which the step had given to others: what they stored may be overwritten. (The stamp has
+  /// 32 bits; after 2^32 transactions a match can be false, which costs one recomputation.)
+  std::int64_t mark_lost_rows() {
+    std::int64_t num_lost = 0;
+    for (std::uint32_t slot = 0; slot < core_.rows.rows().size(); ++slot) {
+      SeqRow& row = core_.rows.row(slot);
+      if (!row.alive || row.content_lost) continue;
+      for (std::int64_t g = 0; g < core_.config.num_groups && !row.content_lost; ++g) {
+        const BlockId* table = core_.rows.table(slot, g);
+        for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) {
+          if (core_.pool.history(table[i].value).taken_stamp == step_.stamp) row.content_lost = true;
+        }
+      }
+      num_lost += row.content_lost ? 1 : 0;
+    }
+    return num_lost;
+  }
+
+ private:
+  [[nodiscard]] bool restorable(std::uint32_t slot) const noexcept {
+    const SeqRow& row = core_.rows.row(slot);
+    return row.alive && row.settled_after < step_.id.value;
+  }
+
+  void drop_entries(std::uint32_t slot, std::uint32_t down_to) {
+    SeqRow& row = core_.rows.row(slot);
+    for (std::uint32_t i = row.num_entries; i-- > down_to;) {
+      for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
+        const BlockId b = core_.rows.table(slot, g)[i];
+        if (i >= row.first_live[g]) core_.drop(b.value, nullptr);
+      }
+    }
+    row.num_entries = std::min(row.num_entries, down_to);
+    for (std::int64_t g = 0; g < core_.config.num_groups; ++g) row.first_live[g] = std::min(row.first_live[g], row.num_entries);
+  }
+
+  void end_row(std::uint32_t slot) {
+    if (!core_.rows.row(slot).alive) return;  // released by a direct commit
+    drop_entries(slot, 0);
+    core_.rows.close(slot);
+  }
+
+  void resize(const UndoEntry& e) {
+    SeqRow& row = core_.rows.row(e.block);
+    if (!row.alive) return;
+    const std::int64_t tokens = restorable(e.block) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
+    drop_entries(e.block, static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
+    core_.set_length(row, tokens);
+  }
+
+  void push_back(const UndoEntry& e) {
+    if (!restorable(e.row())) return;
+    SeqRow& row = core_.rows.row(e.row());
+    core_.rows.table(e.row(), e.group)[e.index()] = BlockId{e.block};
+    if (e.block != kNoBlock.value) core_.pool.acquire(e.block, nullptr);
+    if (e.group == 0) row.num_entries = e.index() + 1;
+  }
+
+  void set_back(const UndoEntry& e) {
+    const SeqRow& row = core_.rows.row(e.row());
+    BlockId& entry = core_.rows.table(e.row(), e.group)[e.index()];
+    if (!row.alive || e.index() >= row.num_entries || e.index() < row.first_live[e.group]) return;
+    const BlockId taken = std::exchange(entry, BlockId{e.block});
+    core_.pool.acquire(e.block, nullptr);
+    core_.drop(taken.value, nullptr);
+  }
+
+  void refill_front(const UndoEntry& e) {
+    if (!restorable(e.row())) return;
+    core_.rows.table(e.row(), e.group)[e.index()] = BlockId{e.block};
+    core_.pool.acquire(e.block, nullptr);
+  }
+
+  Core& core_;
+  const StepRecord& step_;
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE
