@@ -17,6 +17,12 @@ KVPAGE_HD constexpr float bits_to_float(std::uint32_t bits) noexcept { return __
 KVPAGE_HD constexpr float power_of_two(int exponent) noexcept {
   return bits_to_float(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
+
+/// `yes` or `no` without a branch, so that loops over codes become vector code on every compiler.
+KVPAGE_HD constexpr std::uint32_t select_bits(bool condition, std::uint32_t yes, std::uint32_t no) noexcept {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
 }  // namespace detail
 
 /// What the codes with all exponent bits set mean, and where a value beyond the range goes.
@@ -49,8 +55,8 @@ struct Minifloat {
     const std::uint32_t normal = shifted + (static_cast<std::uint32_t>(127 - kBias) << 23);
     // An integer times a power of two, not a subnormal float: right also where the device flushes those to zero.
     const float subnormal = static_cast<float>(static_cast<std::int32_t>(magnitude)) * detail::power_of_two(1 - kBias - MantissaBits);
-    std::uint32_t bits = magnitude < (1u << MantissaBits) ? detail::float_to_bits(subnormal) : normal;
-    if (magnitude > kLargestFinite) bits = shifted | 0x7F80'0000u;
+    const std::uint32_t finite = detail::select_bits(magnitude < (1u << MantissaBits), detail::float_to_bits(subnormal), normal);
+    const std::uint32_t bits = detail::select_bits(magnitude > kLargestFinite, shifted | 0x7F80'0000u, finite);
     return detail::bits_to_float(bits | sign);
   }
 
@@ -59,7 +65,7 @@ struct Minifloat {
     const std::uint32_t bits = detail::float_to_bits(value);
     const std::uint32_t magnitude = bits & 0x7FFF'FFFFu;
     const std::uint32_t sign = (bits >> (31 - ExponentBits - MantissaBits)) & kSignBit;
-    return sign | (magnitude > 0x7F80'0000u ? encode_nan(magnitude) : encode_magnitude(magnitude));
+    return sign | detail::select_bits(magnitude > 0x7F80'0000u, encode_nan(magnitude), encode_magnitude(magnitude));
   }
 
  private:
@@ -69,17 +75,19 @@ struct Minifloat {
   }
 
   KVPAGE_HD static constexpr std::uint32_t encode_magnitude(std::uint32_t magnitude) noexcept {
+    // The ulp of `anchor` is the spacing of the subnormal codes: the addition itself rounds to them, ties to even.
+    constexpr float kAnchor = detail::power_of_two(24 - kBias - MantissaBits);
+    constexpr std::uint32_t kLeastNormal = static_cast<std::uint32_t>(128 - kBias) << 23;
+    const std::uint32_t subnormal = detail::float_to_bits(detail::bits_to_float(magnitude) + kAnchor) - detail::float_to_bits(kAnchor);
+
     constexpr int kDropped = 23 - MantissaBits;
-    if (magnitude < (static_cast<std::uint32_t>(128 - kBias) << 23)) {
-      // The ulp of `anchor` is the spacing of the subnormal codes: the addition itself rounds to them, ties to even.
-      constexpr float kAnchor = detail::power_of_two(24 - kBias - MantissaBits);
-      return detail::float_to_bits(detail::bits_to_float(magnitude) + kAnchor) - detail::float_to_bits(kAnchor);
-    }
     const std::uint32_t odd = (magnitude >> kDropped) & 1u;
     const std::uint32_t rounded = magnitude + ((1u << (kDropped - 1)) - 1) + odd;
-    const std::uint32_t code = (rounded >> kDropped) - (static_cast<std::uint32_t>(127 - kBias) << MantissaBits);
-    if (code <= kLargestFinite) return code;
-    return Range == MinifloatRange::kInfinity ? kTopExponent : kLargestFinite;
+    const std::uint32_t normal = (rounded >> kDropped) - (static_cast<std::uint32_t>(127 - kBias) << MantissaBits);
+
+    constexpr std::uint32_t kOverflow = Range == MinifloatRange::kInfinity ? kTopExponent : kLargestFinite;
+    const std::uint32_t code = detail::select_bits(magnitude < kLeastNormal, subnormal, normal);
+    return detail::select_bits(code > kLargestFinite, kOverflow, code);
   }
 };
 

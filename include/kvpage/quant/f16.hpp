@@ -14,7 +14,7 @@ struct F16Weight {
   static constexpr std::int64_t kBlockBytes = 2;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     *out = detail::load_half(block);
   }
 

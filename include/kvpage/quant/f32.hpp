@@ -14,7 +14,7 @@ struct F32Weight {
   static constexpr std::int64_t kBlockBytes = 4;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     *out = detail::bits_to_float(detail::load_u32(block));
   }
 

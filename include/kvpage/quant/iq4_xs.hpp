@@ -15,7 +15,7 @@ struct IQ4_XS {
   static constexpr std::int64_t kBlockBytes = 136;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block);
     const std::int32_t high = detail::load_u16(block + 2);
     for (int g = 0; g < 8; ++g) {

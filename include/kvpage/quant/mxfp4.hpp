@@ -16,7 +16,7 @@ struct MXFP4 {
   static constexpr std::int64_t kBlockBytes = 17;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float half_scale = half_of_scale(detail::load_u8(block));
     for (int i = 0; i < 16; ++i) {
       const std::int32_t q = detail::load_u8(block + 1 + i);

@@ -15,7 +15,7 @@ struct Q2_K {
   static constexpr std::int64_t kBlockBytes = 84;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block + 80);
     const float dmin = detail::load_half(block + 82);
     for (int g = 0; g < 16; ++g) {

@@ -16,7 +16,7 @@ struct Q3_K {
   static constexpr std::int64_t kBlockBytes = 110;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block + 108);
     for (int g = 0; g < 16; ++g) {
       const float scale = d * static_cast<float>(group_scale(block + 96, g) - 32);

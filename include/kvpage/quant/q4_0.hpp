@@ -14,7 +14,7 @@ struct Q4_0 {
   static constexpr std::int64_t kBlockBytes = 18;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block);
     for (int i = 0; i < 16; ++i) {
       const std::int32_t q = detail::load_u8(block + 2 + i);

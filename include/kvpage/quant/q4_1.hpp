@@ -14,7 +14,7 @@ struct Q4_1 {
   static constexpr std::int64_t kBlockBytes = 20;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block);
     const float m = detail::load_half(block + 2);
     for (int i = 0; i < 16; ++i) {

@@ -15,7 +15,7 @@ struct Q5_1 {
   static constexpr std::int64_t kBlockBytes = 24;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block);
     const float m = detail::load_half(block + 2);
     const std::uint32_t high = detail::load_u32(block + 4);

@@ -15,7 +15,7 @@ struct Q5_K {
   static constexpr std::int64_t kBlockBytes = 176;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block);
     const float dmin = detail::load_half(block + 2);
     for (int g = 0; g < 8; ++g) {

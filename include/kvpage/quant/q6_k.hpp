@@ -16,7 +16,7 @@ struct Q6_K {
   static constexpr std::int64_t kBlockBytes = 210;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block + 208);
     for (int g = 0; g < 16; ++g) {
       const int half = g / 8;

@@ -16,7 +16,7 @@ struct TQ1_0 {
   static constexpr std::int64_t kBlockBytes = 54;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block + 52);
     decode_run(block, 32, 5, d, out);
     decode_run(block + 32, 16, 5, d, out + 160);

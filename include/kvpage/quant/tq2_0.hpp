@@ -14,7 +14,7 @@ struct TQ2_0 {
   static constexpr std::int64_t kBlockBytes = 66;
 
   /// [kBlockBytes] -> [kBlockElements]
-  KVPAGE_HD static constexpr void decode(const std::byte* block, float* out) noexcept {
+  KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     const float d = detail::load_half(block + 64);
     for (int run = 0; run < 8; ++run) {
       const std::byte* q = block + run / 4 * 32;
