@@ -9,7 +9,7 @@ die() { # MESSAGE...: ends the script with exit code 1
 
 note() { printf '== %s\n' "$*" >&2; }
 
-jobs() { # parallel compilations: one per core, and per GiB of memory
+build_jobs() { # parallel compilations: one per core, and per GiB of memory
   local cores gib
   cores=$(nproc)
   gib=$(awk '/^MemTotal:/ { print int($2 / 1048576) }' /proc/meminfo)

@@ -26,9 +26,9 @@ done
 
 "$root/tools/install_packages.sh" build
 cd "$root"
-note "building build/release/bin/kvpage with $(jobs) jobs"
+note "building build/release/bin/kvpage with $(build_jobs) jobs"
 cmake --preset release >&2
-cmake --build --preset release --target kvpage_cli -j "$(jobs)" >&2
+cmake --build --preset release --target kvpage_cli -j "$(build_jobs)" >&2
 if [ -z "$model" ] && [ $fetch = no ]; then
   note "built; next: build/release/bin/kvpage run --model FILE --prompt TEXT"
   exit 0

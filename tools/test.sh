@@ -24,9 +24,9 @@ cd "$root"
 run_tests() { # PRESET TARGET [CTEST ARGUMENT...]: builds, tests, leaves build/PRESET/{tests.json,results.xml}
   local preset=$1 target=$2
   shift 2
-  note "preset $preset: building with $(jobs) jobs"
+  note "preset $preset: building with $(build_jobs) jobs"
   cmake --preset "$preset"
-  cmake --build --preset "$preset" --target "$target" -j "$(jobs)"
+  cmake --build --preset "$preset" --target "$target" -j "$(build_jobs)"
   note "preset $preset: testing"
   ctest --preset "$preset" --show-only=json-v1 "$@" >"build/$preset/tests.json"
   # Failures are counted from the results, so that both runs are always reported.

@@ -1,0 +1,69 @@
+/// \file How fast this machine reads and copies memory: one JSON object with read_1, read_n and copy_n in bytes per second.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kWords = std::size_t{48} << 20;  // 384 MiB: larger than any cache
+constexpr int kRepeats = 5;
+
+std::uint64_t sum(std::span<const std::uint64_t> words) {
+  std::uint64_t lanes[8] = {};
+  for (std::size_t i = 0; i + 8 <= words.size(); i += 8) {
+    for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += words[i + lane];
+  }
+  std::uint64_t total = 0;
+  for (const std::uint64_t lane : lanes) total += lane;
+  return total;
+}
+
+/// Best seconds of `work(part)` running on `num_threads` threads at once.
+double best_seconds(unsigned num_threads, const std::function<void(unsigned)>& work) {
+  double best = 1e30;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::jthread> threads;
+    for (unsigned part = 1; part < num_threads; ++part) threads.emplace_back(work, part);
+    work(0);
+    threads.clear();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// Bytes per second of reading the whole of `words` with `num_threads` threads.
+double read_rate(std::span<const std::uint64_t> words, unsigned num_threads) {
+  const std::size_t part_words = words.size() / num_threads;
+  std::vector<std::uint64_t> sums(num_threads);
+  const double seconds = best_seconds(num_threads, [&](unsigned part) { sums[part] = sum(words.subspan(part * part_words, part_words)); });
+  if (sums[0] != part_words) std::printf("{\"error\": \"wrong sum\"}\n");  // also keeps the loop from being optimised away
+  return static_cast<double>(part_words * num_threads * sizeof(std::uint64_t)) / seconds;
+}
+
+/// Bytes per second of copying one half of `words` over the other with `num_threads` threads.
+double copy_rate(std::span<std::uint64_t> words, unsigned num_threads) {
+  const std::size_t part_words = words.size() / 2 / num_threads;
+  const double seconds = best_seconds(num_threads, [&](unsigned part) {
+    std::uint64_t* const from = words.data() + part * part_words;
+    std::memcpy(from + words.size() / 2, from, part_words * sizeof(std::uint64_t));
+  });
+  return static_cast<double>(part_words * num_threads * sizeof(std::uint64_t)) / seconds;
+}
+
+}  // namespace
+
+int main() {
+  std::vector<std::uint64_t> words(kWords, 1);
+  const unsigned num_threads = std::max(1u, std::thread::hardware_concurrency());
+  std::printf("{\"read_1\": %.6g, ", read_rate(words, 1));
+  std::printf("\"read_n\": %.6g, ", read_rate(words, num_threads));
+  std::printf("\"copy_n\": %.6g}\n", copy_rate(words, num_threads));
+  return 0;
+}
