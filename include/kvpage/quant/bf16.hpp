@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -13,6 +13,8 @@ struct BF16Weight {
   static constexpr std::int64_t kBlockElements = 1;
   static constexpr std::int64_t kBlockBytes = 2;
 
+  static constexpr PlainElement kPlainElement = PlainElement::kBfloat;
+
   /// [kBlockBytes] -> [kBlockElements]
   KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     *out = decode_upper_half(detail::load_u16(block));
@@ -22,6 +24,6 @@ struct BF16Weight {
     return (detail::load_u16(block) & 0x7F80u) != 0x7F80u;
   }
 };
-static_assert(WeightFormat<BF16Weight>);
+static_assert(PlainWeight<BF16Weight>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -13,6 +13,8 @@ struct F16Weight {
   static constexpr std::int64_t kBlockElements = 1;
   static constexpr std::int64_t kBlockBytes = 2;
 
+  static constexpr PlainElement kPlainElement = PlainElement::kHalf;
+
   /// [kBlockBytes] -> [kBlockElements]
   KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     *out = detail::load_half(block);
@@ -22,6 +24,6 @@ struct F16Weight {
     return detail::half_is_finite(block);
   }
 };
-static_assert(WeightFormat<F16Weight>);
+static_assert(PlainWeight<F16Weight>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -13,6 +13,8 @@ struct F32Weight {
   static constexpr std::int64_t kBlockElements = 1;
   static constexpr std::int64_t kBlockBytes = 4;
 
+  static constexpr PlainElement kPlainElement = PlainElement::kFloat;
+
   /// [kBlockBytes] -> [kBlockElements]
   KVPAGE_HD static constexpr void decode(const std::byte* __restrict block, float* __restrict out) noexcept {
     *out = detail::bits_to_float(detail::load_u32(block));
@@ -22,6 +24,6 @@ struct F32Weight {
     return (detail::load_u32(block) & 0x7F80'0000u) != 0x7F80'0000u;
   }
 };
-static_assert(WeightFormat<F32Weight>);
+static_assert(PlainWeight<F32Weight>);
 
 KVPAGE_END_NAMESPACE

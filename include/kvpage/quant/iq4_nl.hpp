@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/nonlinear_codes.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -23,10 +23,19 @@ struct IQ4_NL {
     }
   }
 
+  static constexpr PanelShape kPanel{
+      .code_bits = 4, .offset = detail::kNonlinearOffset, .has_levels = true, .levels = detail::kNonlinearLevels};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    detail::unpack_nibbles(block + 2, out.codes);
+    out.scale[0] = detail::load_half(block);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block);
   }
 };
-static_assert(WeightFormat<IQ4_NL>);
+static_assert(PanelWeight<IQ4_NL>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/nonlinear_codes.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -29,10 +29,28 @@ struct IQ4_XS {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 4,
+                                     .offset = detail::kNonlinearOffset,
+                                     .block = 256,
+                                     .scale = PanelScale::kSuperSigned,
+                                     .has_levels = true,
+                                     .levels = detail::kNonlinearLevels};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block);
+    const std::int32_t high = detail::load_u16(block + 2);
+    for (int g = 0; g < 8; ++g) {
+      const std::int32_t low_bits = detail::load_u8(block + 4 + g / 2) >> (g % 2 * 4) & 15;
+      out.scale[g] = static_cast<float>((low_bits | (high >> (2 * g) & 3) << 4) - 32);
+      detail::unpack_nibbles(block + 8 + g * 16, out.codes + 32 * g);
+    }
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block);
   }
 };
-static_assert(WeightFormat<IQ4_XS>);
+static_assert(PanelWeight<IQ4_XS>);
 
 KVPAGE_END_NAMESPACE

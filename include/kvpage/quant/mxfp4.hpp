@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -25,6 +25,18 @@ struct MXFP4 {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 4,
+                                     .offset = 12,
+                                     .scale = PanelScale::kFloat,
+                                     .has_levels = true,
+                                     .levels = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    detail::unpack_nibbles(block + 1, out.codes);
+    out.scale[0] = half_of_scale(detail::load_u8(block));
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::load_u8(block) != 255;
   }
@@ -43,6 +55,6 @@ struct MXFP4 {
     return detail::bits_to_float(exponent < 2 ? 0x0020'0000u << exponent : (exponent - 1) << 23);
   }
 };
-static_assert(WeightFormat<MXFP4>);
+static_assert(PanelWeight<MXFP4>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -30,10 +30,23 @@ struct Q2_K {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 2, .block = 256, .group = 16, .scale = PanelScale::kSuperUnsigned, .has_minimum = true};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block + 80);
+    out.super_minimum = -detail::load_half(block + 82);
+    for (int g = 0; g < 16; ++g) {
+      out.scale[g] = static_cast<float>(detail::load_u8(block + g) & 15);
+      out.minimum[g] = static_cast<float>(detail::load_u8(block + g) >> 4);
+    }
+    for (int run = 0; run < 8; ++run) detail::unpack_field(block + 16 + run / 4 * 32, run % 4 * 2, 2, out.codes + 32 * run);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block + 80) && detail::half_is_finite(block + 82);
   }
 };
-static_assert(WeightFormat<Q2_K>);
+static_assert(PanelWeight<Q2_K>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -30,6 +30,22 @@ struct Q3_K {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 3, .offset = 4, .block = 256, .group = 16, .scale = PanelScale::kSuperSigned};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block + 108);
+    for (int g = 0; g < 16; ++g) out.scale[g] = static_cast<float>(group_scale(block + 96, g) - 32);
+    for (int run = 0; run < 8; ++run) {
+      std::uint8_t* codes = out.codes + 32 * run;
+      detail::unpack_field(block + 32 + run / 4 * 32, run % 4 * 2, 2, codes);
+      for (int i = 0; i < 32; ++i) {
+        const std::int32_t third = (detail::load_u8(block + i) >> run & 1) << 2;
+        codes[i] = static_cast<std::uint8_t>(codes[i] | third);
+      }
+    }
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block + 108);
   }
@@ -41,6 +57,6 @@ struct Q3_K {
     return low | high << 4;
   }
 };
-static_assert(WeightFormat<Q3_K>);
+static_assert(PanelWeight<Q3_K>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -24,10 +24,19 @@ struct Q4_1 {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 4, .has_minimum = true};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    detail::unpack_nibbles(block + 4, out.codes);
+    out.scale[0] = detail::load_half(block);
+    out.minimum[0] = detail::load_half(block + 2);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block) && detail::half_is_finite(block + 2);
   }
 };
-static_assert(WeightFormat<Q4_1>);
+static_assert(PanelWeight<Q4_1>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/packed_scale.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -30,10 +30,24 @@ struct Q4_K {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 4, .block = 256, .scale = PanelScale::kSuperUnsigned, .has_minimum = true};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block);
+    out.super_minimum = -detail::load_half(block + 2);
+    for (int g = 0; g < 8; ++g) {
+      const auto packed = detail::packed_scale(block + 4, g);
+      out.scale[g] = static_cast<float>(packed.scale);
+      out.minimum[g] = static_cast<float>(packed.minimum);
+      detail::unpack_field(block + 16 + g / 2 * 32, g % 2 * 4, 4, out.codes + 32 * g);
+    }
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block) && detail::half_is_finite(block + 2);
   }
 };
-static_assert(WeightFormat<Q4_K>);
+static_assert(PanelWeight<Q4_K>);
 
 KVPAGE_END_NAMESPACE

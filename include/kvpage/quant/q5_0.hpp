@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -27,10 +27,18 @@ struct Q5_0 {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 5, .offset = 16};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    detail::unpack_nibbles(block + 6, out.codes, detail::load_u32(block + 2));
+    out.scale[0] = detail::load_half(block);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block);
   }
 };
-static_assert(WeightFormat<Q5_0>);
+static_assert(PanelWeight<Q5_0>);
 
 KVPAGE_END_NAMESPACE

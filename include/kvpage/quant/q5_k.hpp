@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/packed_scale.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -31,10 +31,29 @@ struct Q5_K {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 5, .block = 256, .scale = PanelScale::kSuperUnsigned, .has_minimum = true};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block);
+    out.super_minimum = -detail::load_half(block + 2);
+    for (int g = 0; g < 8; ++g) {
+      const auto packed = detail::packed_scale(block + 4, g);
+      out.scale[g] = static_cast<float>(packed.scale);
+      out.minimum[g] = static_cast<float>(packed.minimum);
+      std::uint8_t* codes = out.codes + 32 * g;
+      detail::unpack_field(block + 48 + g / 2 * 32, g % 2 * 4, 4, codes);
+      for (int i = 0; i < 32; ++i) {
+        const std::int32_t fifth = (detail::load_u8(block + 16 + i) >> g & 1) << 4;
+        codes[i] = static_cast<std::uint8_t>(codes[i] | fifth);
+      }
+    }
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block) && detail::half_is_finite(block + 2);
   }
 };
-static_assert(WeightFormat<Q5_K>);
+static_assert(PanelWeight<Q5_K>);
 
 KVPAGE_END_NAMESPACE

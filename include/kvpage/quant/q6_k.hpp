@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -34,10 +34,28 @@ struct Q6_K {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 6, .offset = 32, .block = 256, .group = 16, .scale = PanelScale::kSuperSigned};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    out.super_scale = detail::load_half(block + 208);
+    for (int g = 0; g < 16; ++g) out.scale[g] = static_cast<float>(detail::load_i8(block + 192 + g));
+    for (int run = 0; run < 8; ++run) {
+      const int half = run / 4;
+      const std::byte* q = block + half * 64 + run % 2 * 32;
+      const std::byte* h = block + 128 + half * 32;
+      for (int i = 0; i < 32; ++i) {
+        const std::int32_t low = detail::load_u8(q + i) >> (run % 4 / 2 * 4) & 15;
+        const std::int32_t high = (detail::load_u8(h + i) >> (run % 4 * 2) & 3) << 4;
+        out.codes[32 * run + i] = static_cast<std::uint8_t>(low | high);
+      }
+    }
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block + 208);
   }
 };
-static_assert(WeightFormat<Q6_K>);
+static_assert(PanelWeight<Q6_K>);
 
 KVPAGE_END_NAMESPACE

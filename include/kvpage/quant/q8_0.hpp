@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -19,10 +19,18 @@ struct Q8_0 {
     for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(detail::load_i8(block + 2 + i));
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 8, .offset = 128};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    for (int i = 0; i < 32; ++i) out.codes[i] = static_cast<std::uint8_t>(detail::load_u8(block + 2 + i) ^ 0x80);
+    out.scale[0] = detail::load_half(block);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block);
   }
 };
-static_assert(WeightFormat<Q8_0>);
+static_assert(PanelWeight<Q8_0>);
 
 KVPAGE_END_NAMESPACE

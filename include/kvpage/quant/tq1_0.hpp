@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -23,11 +23,31 @@ struct TQ1_0 {
     decode_run(block + 48, 4, 4, d, out + 240);
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 2, .offset = 1, .block = 256, .group = 256};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    unpack_run(block, 32, 5, out.codes);
+    unpack_run(block + 32, 16, 5, out.codes + 160);
+    unpack_run(block + 48, 4, 4, out.codes + 240);
+    out.scale[0] = detail::load_half(block + 52);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block + 52);
   }
 
  private:
+  static constexpr void unpack_run(const std::byte* bytes, int width, int digits, std::uint8_t* codes) noexcept {
+    std::int32_t power = 1;
+    for (int n = 0; n < digits; ++n, power *= 3) {
+      for (int i = 0; i < width; ++i) {
+        const std::int32_t shifted = (detail::load_u8(bytes + i) * power) & 255;
+        codes[n * width + i] = static_cast<std::uint8_t>((shifted * 3) >> 8);
+      }
+    }
+  }
+
   KVPAGE_HD static constexpr void decode_run(const std::byte* bytes, int width, int digits, float d, float* out) noexcept {
     std::int32_t power = 1;
     for (int n = 0; n < digits; ++n, power *= 3) {
@@ -38,6 +58,6 @@ struct TQ1_0 {
     }
   }
 };
-static_assert(WeightFormat<TQ1_0>);
+static_assert(PanelWeight<TQ1_0>);
 
 KVPAGE_END_NAMESPACE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/quant/block_fields.hpp>
-#include <kvpage/quant/weight_format.hpp>
+#include <kvpage/quant/panel_shape.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -23,10 +23,18 @@ struct TQ2_0 {
     }
   }
 
+  static constexpr PanelShape kPanel{.code_bits = 2, .offset = 1, .block = 256, .group = 256};
+
+  /// [kBlockBytes] -> codes and scales
+  static constexpr void unpack(const std::byte* block, PanelBlock& out) noexcept {
+    for (int run = 0; run < 8; ++run) detail::unpack_field(block + run / 4 * 32, run % 4 * 2, 2, out.codes + 32 * run);
+    out.scale[0] = detail::load_half(block + 64);
+  }
+
   KVPAGE_HD static constexpr bool scales_finite(const std::byte* block) noexcept {
     return detail::half_is_finite(block + 64);
   }
 };
-static_assert(WeightFormat<TQ2_0>);
+static_assert(PanelWeight<TQ2_0>);
 
 KVPAGE_END_NAMESPACE
