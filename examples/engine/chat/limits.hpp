@@ -16,6 +16,8 @@ inline constexpr std::size_t kMaxOutputBytes = 1'000'000;
 inline constexpr int kMaxDepth = 64;
 /// Nodes that are being evaluated at one time, over all macro calls: bounds the native stack.
 inline constexpr int kMaxEvalDepth = 400;
+/// map('map', 'map', ...) calls itself once per argument.
+inline constexpr std::size_t kMaxArguments = 64;
 inline constexpr std::int64_t kMaxRange = 10'000;
 
 }  // namespace kvpage::engine::chat

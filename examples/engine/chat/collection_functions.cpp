@@ -1,0 +1,136 @@
+/// \file Filters and methods of lists and maps.
+#include "engine/chat/function_lists.hpp"
+
+#include "engine/chat/format_value.hpp"
+#include "engine/chat/operators.hpp"
+#include "engine/chat/text_ops.hpp"
+
+#include <algorithm>
+
+namespace kvpage::engine::chat {
+namespace {
+
+Value pairs_of(Budget& budget, const Dict& dict, ListForm form) {
+  budget.charge(1 + dict.entries().size());
+  std::vector<Value> pairs;
+  for (const Dict::Entry& entry : dict.entries()) pairs.push_back(Value::list({Value::text(entry.key), entry.value}, ListForm::kTuple));
+  return Value::list(std::move(pairs), form);
+}
+
+Value length_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::integer(static_cast<std::int64_t>(length(budget, self)));
+}
+
+Value default_filter(Budget&, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"default_value", "boolean"}};
+  const bool replaces = self.is_undefined() || (bound.truth(1, false) && !self.truthy());
+  if (!replaces) return self;
+  return bound[0] != nullptr ? *bound[0] : Value::text(TrustedText{});
+}
+
+Value first_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.as_text() != nullptr) return subscript(budget, self, Value::integer(0));
+  const std::vector<Value> items = elements(budget, self);
+  return items.empty() ? Value::undefined() : items.front();
+}
+
+Value last_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.as_list() != nullptr && self.as_list()->form == ListForm::kIterator) fail_runtime("last of an iterator; add |list before");
+  if (self.as_text() != nullptr) return subscript(budget, self, Value::integer(-1));
+  const std::vector<Value> items = elements(budget, self);
+  return items.empty() ? Value::undefined() : items.back();
+}
+
+Value list_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::list(elements(budget, self));
+}
+
+Value reverse_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.as_text() != nullptr) return slice(budget, self, {std::nullopt, std::nullopt, -1});
+  std::vector<Value> items = elements(budget, self);
+  std::reverse(items.begin(), items.end());
+  const bool was_iterator = self.as_list() != nullptr && self.as_list()->form == ListForm::kIterator;
+  return Value::list(std::move(items), was_iterator ? ListForm::kList : ListForm::kIterator);
+}
+
+Value items_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.is_undefined()) return Value::list({}, ListForm::kIterator);
+  if (self.as_dict() == nullptr) fail_runtime("items needs a map, not " + std::string{self.type_name()});
+  return pairs_of(budget, *self.as_dict(), ListForm::kIterator);
+}
+
+Value batch_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"linecount", "fill_with"}, 1};
+  const std::int64_t width = bound.integer(0, 1);
+  if (width < 1 || width > kMaxRange) fail_runtime("batch needs a size from 1 to " + std::to_string(kMaxRange) + ", not " + std::to_string(width));
+  std::vector<Value> batches, batch;
+  const auto flush = [&] { batches.push_back(Value::list(std::exchange(batch, {}))); };
+  for (const Value& item : elements(budget, self)) {
+    if (batch.size() == static_cast<std::size_t>(width)) flush();
+    batch.push_back(item);
+  }
+  if (!batch.empty() && bound[1] != nullptr && !bound[1]->is_none()) batch.resize(static_cast<std::size_t>(width), *bound[1]);
+  if (!batch.empty()) flush();
+  return Value::list(std::move(batches), ListForm::kIterator);
+}
+
+Value items_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return pairs_of(budget, *self.as_dict(), ListForm::kView);
+}
+
+Value keys_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::list(elements(budget, self), ListForm::kView);
+}
+
+Value values_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  std::vector<Value> values;
+  for (const Dict::Entry& entry : self.as_dict()->entries()) budget.charge(1), values.push_back(entry.value);
+  return Value::list(std::move(values), ListForm::kView);
+}
+
+Value get_method(Budget&, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"key", "default"}, 1};
+  const TrustedText* key = bound[0]->as_text();
+  const Value* held = key != nullptr ? self.as_dict()->find(key->bytes()) : nullptr;
+  if (held != nullptr) return *held;
+  return bound[1] != nullptr ? *bound[1] : Value::none();
+}
+
+Value index_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"value"}, 1};
+  const std::vector<Value>& items = self.as_list()->items;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (equal(budget, items[i], *bound[0])) return Value::integer(static_cast<std::int64_t>(i));
+  }
+  fail_runtime("index: the list does not hold this value");
+}
+
+Value count_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"value"}, 1};
+  const std::vector<Value>& items = self.as_list()->items;
+  return Value::integer(std::count_if(items.begin(), items.end(), [&](const Value& item) { return equal(budget, item, *bound[0]); }));
+}
+
+constexpr NamedFunction kFilters[] = {
+    {"batch", batch_filter}, {"count", length_filter}, {"d", default_filter}, {"default", default_filter}, {"first", first_filter},
+    {"items", items_filter}, {"last", last_filter},    {"length", length_filter}, {"list", list_filter},   {"reverse", reverse_filter},
+};
+constexpr NamedFunction kDictMethods[] = {{"get", get_method}, {"items", items_method}, {"keys", keys_method}, {"values", values_method}};
+constexpr NamedFunction kListMethods[] = {{"count", count_method}, {"index", index_method}};
+
+}  // namespace
+
+std::span<const NamedFunction> collection_filters() { return kFilters; }
+std::span<const NamedFunction> dict_methods() { return kDictMethods; }
+std::span<const NamedFunction> list_methods() { return kListMethods; }
+
+}  // namespace kvpage::engine::chat

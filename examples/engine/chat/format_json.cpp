@@ -1,0 +1,127 @@
+/// \file JSON text of template values, byte for byte as Python's json.dumps.
+#include "engine/chat/format_value.hpp"
+#include "engine/chat/utf8.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvpage::engine::chat {
+namespace {
+
+void append_unit(std::string& out, char32_t unit) {
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out.push_back("0123456789abcdef"[unit >> shift & 0xF]);
+}
+
+void append_escaped(std::string& out, char32_t c, bool ensure_ascii) {
+  constexpr std::string_view kShort = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
+  const auto named = c < 0x80 ? kShort.find(static_cast<char>(c)) : std::string_view::npos;
+  if (named != std::string_view::npos) {
+    out.push_back('\\'), out.push_back(kLetters[named]);
+  } else if (c < 0x20) {
+    append_unit(out, c);
+  } else if (c < 0x7F || !ensure_ascii || (c & kInvalidByte) != 0) {
+    encode_to(out, c);
+  } else if (c < 0x10000) {
+    append_unit(out, c);
+  } else {
+    append_unit(out, 0xD800 + ((c - 0x10000) >> 10));
+    append_unit(out, 0xDC00 + ((c - 0x10000) & 0x3FF));
+  }
+}
+
+class JsonWriter {
+ public:
+  JsonWriter(Budget& budget, const JsonStyle& style) : budget_(budget), style_(style) {}
+
+  void write(const Value& value) {
+    budget_.charge(1);
+    if (const TrustedText* text = value.as_text()) {
+      write_string(text->bytes());
+    } else if (const List* list = value.as_list()) {
+      write_list(*list, value);
+    } else if (const Dict* dict = value.as_dict()) {
+      write_dict(*dict);
+    } else if (value.is_none()) {
+      put("null");
+    } else if (const bool* flag = value.as_bool()) {
+      put(*flag ? "true" : "false");
+    } else if (const std::int64_t* whole = value.as_integer()) {
+      put(std::to_string(*whole));
+    } else if (const double* number = value.as_number()) {
+      put(std::isnan(*number) ? "NaN" : std::isinf(*number) ? (*number < 0 ? "-Infinity" : "Infinity") : float_text(*number));
+    } else {
+      const Undefined* missing = value.as_undefined();
+      const bool named = missing != nullptr && !missing->name.empty();
+      fail_runtime(std::string{value.type_name()} + " cannot become JSON" + (named ? ": '" + std::string{missing->name} + "'" : ""));
+    }
+  }
+
+  std::string take() { return out_.bytes(); }
+
+ private:
+  void put(std::string_view text) { out_.append_untrusted(text); }
+
+  void write_string(std::string_view text) {
+    budget_.charge_bytes(text.size());
+    std::string escaped = "\"";
+    for (std::size_t at = 0; at < text.size();) {
+      const CodePoint c = decode_at(text, at);
+      append_escaped(escaped, c.value, style_.ensure_ascii);
+      at += c.bytes;
+    }
+    put(escaped += '"');
+  }
+
+  void new_line() {
+    if (!style_.indent) return;
+    put("\n");
+    for (int i = 0; i < level_; ++i) put(*style_.indent);
+  }
+
+  void separate(bool& first) {
+    if (!std::exchange(first, false)) put(style_.item_separator);
+    new_line();
+  }
+
+  void write_list(const List& list, const Value& value) {
+    if (list.form > ListForm::kTuple) fail_runtime("a " + std::string{value.type_name()} + " cannot become JSON; add |list before");
+    if (list.items.empty()) return put("[]");
+    put("["), ++level_;
+    bool first = true;
+    for (const Value& item : list.items) separate(first), write(item);
+    --level_, new_line(), put("]");
+  }
+
+  void write_dict(const Dict& dict) {
+    if (dict.entries().empty()) return put("{}");
+    std::vector<const Dict::Entry*> order;
+    for (const Dict::Entry& entry : dict.entries()) order.push_back(&entry);
+    const auto by_key = [](const Dict::Entry* a, const Dict::Entry* b) { return a->key.bytes() < b->key.bytes(); };
+    if (style_.sort_keys) std::sort(order.begin(), order.end(), by_key);
+    put("{"), ++level_;
+    bool first = true;
+    for (const Dict::Entry* entry : order) {
+      separate(first);
+      write_string(entry->key.bytes());
+      put(style_.key_separator);
+      write(entry->value);
+    }
+    --level_, new_line(), put("}");
+  }
+
+  Budget& budget_;
+  const JsonStyle& style_;
+  TrustedText out_;
+  int level_ = 0;
+};
+
+}  // namespace
+
+std::string to_json(Budget& budget, const Value& value, const JsonStyle& style) {
+  JsonWriter writer{budget, style};
+  writer.write(value);
+  return writer.take();
+}
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,19 @@
+/// \file The parts of the function lists, by the kind of value that they work on.
+#pragma once
+
+#include "engine/chat/functions.hpp"
+
+#include <span>
+
+namespace kvpage::engine::chat {
+
+std::span<const NamedFunction> text_filters();
+std::span<const NamedFunction> text_methods();
+std::span<const NamedFunction> number_filters();
+std::span<const NamedFunction> collection_filters();
+std::span<const NamedFunction> selection_filters();
+std::span<const NamedFunction> dict_methods();
+std::span<const NamedFunction> list_methods();
+std::span<const NamedTest> value_tests();
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,126 @@
+/// \file Evaluation of template expressions.
+#include "engine/chat/format_value.hpp"
+#include "engine/chat/interpreter.hpp"
+#include "engine/chat/operators.hpp"
+#include "engine/chat/parser.hpp"
+
+namespace kvpage::engine::chat {
+
+Value Interpreter::evaluate(const Expr& expr) {
+  try {
+    const Level level{level_};
+    budget_.charge(1);
+    return std::visit([&](const auto& node) { return eval(node); }, expr.node);
+  } catch (TemplateFailure& failure) {
+    if (failure.error.line == 0) failure.error.line = expr.line;
+    throw;
+  }
+}
+
+Value Interpreter::eval(const Name& node) {
+  const Binding* binding = scope_->find(node.name);
+  if (binding == nullptr ? is_global_function(node.name) : binding->callable != nullptr) {
+    fail(TemplateErrorKind::kUnsupported, "the function '" + node.name + "' can only be called");
+  }
+  return binding != nullptr ? binding->value : Value::undefined(node.name);
+}
+
+Value Interpreter::eval(const ListLiteral& node) {
+  std::vector<Value> items;
+  for (const ExprPtr& item : node.items) items.push_back(evaluate(*item));
+  return Value::list(std::move(items), node.form);
+}
+
+Value Interpreter::eval(const DictLiteral& node) {
+  std::vector<Dict::Entry> entries;
+  for (const auto& [key_expr, value_expr] : node.entries) {
+    const Value key = evaluate(*key_expr);
+    if (key.as_text() == nullptr) fail(TemplateErrorKind::kUnsupported, "a map key that is no string but " + std::string{key.type_name()} + " is not supported");
+    entries.push_back({*key.as_text(), evaluate(*value_expr)});
+  }
+  return Value::dict(std::move(entries));
+}
+
+Value Interpreter::eval(const Not& node) { return Value::boolean(!evaluate(*node.operand).truthy()); }
+Value Interpreter::eval(const Sign& node) { return negate(evaluate(*node.operand), node.negative); }
+
+Value Interpreter::eval(const Arithmetic& node) {
+  Value result = evaluate(*node.first);
+  for (const auto& [op, operand] : node.rest) result = arithmetic(budget_, op, result, evaluate(*operand));
+  return result;
+}
+
+Value Interpreter::eval(const Concat& node) {
+  TrustedText text;
+  for (const ExprPtr& part : node.parts) text.append(to_text(budget_, evaluate(*part)));
+  return Value::text(std::move(text));
+}
+
+Value Interpreter::eval(const Logic& node) {
+  Value value;
+  for (const ExprPtr& operand : node.operands) {
+    value = evaluate(*operand);
+    if (value.truthy() != node.is_and) break;
+  }
+  return value;
+}
+
+Value Interpreter::eval(const Comparison& node) {
+  Value left = evaluate(*node.first);
+  for (const auto& [op, operand] : node.rest) {
+    Value right = evaluate(*operand);
+    if (!compare(budget_, op, left, right)) return Value::boolean(false);
+    left = std::move(right);
+  }
+  return Value::boolean(true);
+}
+
+Value Interpreter::eval(const Conditional& node) {
+  if (evaluate(*node.condition).truthy()) return evaluate(*node.then);
+  return evaluate_optional(node.otherwise);
+}
+
+Value Interpreter::eval(const Attribute& node) {
+  const Value object = evaluate(*node.object);
+  LoopState* loop = object.as_loop();
+  return loop != nullptr ? loop_attribute(*loop, node.name) : attribute(object, node.name);
+}
+
+Value Interpreter::eval(const Subscript& node) {
+  const Value object = evaluate(*node.object);
+  const Value index = evaluate(*node.index);
+  if (object.as_loop() != nullptr) fail(TemplateErrorKind::kUnsupported, "loop[...] is not supported; write loop.name");
+  return subscript(budget_, object, index);
+}
+
+Value Interpreter::eval(const Slice& node) {
+  const Value object = evaluate(*node.object);
+  const auto bound = [&](const ExprPtr& expr) -> std::optional<std::int64_t> {
+    const Value value = expr != nullptr ? evaluate(*expr) : Value::none();
+    if (value.is_none()) return std::nullopt;
+    if (value.as_integer() == nullptr) fail_runtime("a slice needs integers, not " + std::string{value.type_name()});
+    return *value.as_integer();
+  };
+  SliceBounds bounds;
+  bounds.start = bound(node.start);
+  bounds.stop = bound(node.stop);
+  bounds.step = bound(node.step);
+  return slice(budget_, object, bounds);
+}
+
+Value Interpreter::eval(const FilterCall& node) {
+  const Value operand = evaluate(*node.operand);
+  return node.function(budget_, operand, arguments_of(node.arguments));
+}
+
+Value Interpreter::eval(const TestCall& node) {
+  const auto* name = std::get_if<Name>(&node.operand->node);
+  if (name != nullptr && (node.name == "defined" || node.name == "undefined" || node.name == "callable")) {
+    const Binding* binding = scope_->find(name->name);
+    if (binding == nullptr ? is_global_function(name->name) : binding->callable != nullptr) return Value::boolean(node.name != "undefined");
+  }
+  const Value operand = evaluate(*node.operand);
+  return Value::boolean(node.function(budget_, operand, arguments_of(node.arguments)));
+}
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,143 @@
+/// \file The interpreter: walks a compiled template once, within the caps of chat/limits.hpp.
+#pragma once
+
+#include "engine/chat/ast.hpp"
+#include "engine/chat/budget.hpp"
+#include "engine/chat/chat_template.hpp"
+#include "engine/chat/value.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace kvpage::engine::chat {
+
+struct Scope;
+
+/// What a name stands for: a value, or a macro together with the scope that it was defined in.
+struct Binding {
+  Value value;
+  const Callable* callable = nullptr;
+  Scope* home = nullptr;
+};
+
+/// One level of names. Macros see the names of the place where they are written, not of the place that calls them.
+struct Scope {
+  Scope* parent = nullptr;
+  std::map<std::string_view, Binding, std::less<>> names;
+
+  const Binding* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
+      if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
+    }
+    return nullptr;
+  }
+};
+
+/// A running loop. Elements pass the loop's filter one by one, as late as possible: a body may change what the filter sees.
+struct LoopState {
+  const For* node = nullptr;
+  Scope* outer = nullptr;
+  std::vector<Value> source;
+  std::size_t next = 0;       ///< first element of `source` that the filter has not seen
+  std::vector<Value> passed;  ///< elements that passed it
+  std::size_t index = 0;      ///< of the current one in `passed`
+  int depth = 1;
+};
+
+/// Lives for one rendering. Errors: TemplateFailure with the line of the innermost node.
+class Interpreter {
+ public:
+  explicit Interpreter(const ChatInputs& inputs);
+  TrustedText run(const Program& program);
+
+ private:
+  enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
+  class Level;  // counts one evaluation level while it lives
+
+  // interpret_statement.cpp
+  Flow run_block(const Block& block);
+  Flow run(const Data& node);
+  Flow run(const Output& node);
+  Flow run(const If& node);
+  Flow run(const For& node);
+  Flow run(const Set& node);
+  Flow run(const SetBlock& node);
+  Flow run(const Macro& node);
+  Flow run(const CallBlock& node);
+  Flow run(const Scoped& node);
+  Flow run(const Break&) { return Flow::kBreak; }
+  Flow run(const Continue&) { return Flow::kContinue; }
+  /// Runs `block` with its output collected in `text`.
+  Flow capture(const Block& block, TrustedText& text);
+  void assign(Scope& scope, const Target& target, const Value& value);
+  bool pull(LoopState& loop);
+  Value loop_attribute(LoopState& loop, std::string_view name);
+
+  // interpret_expression.cpp
+  Value evaluate(const Expr& expr);
+  Value evaluate_optional(const ExprPtr& expr) { return expr != nullptr ? evaluate(*expr) : Value{}; }
+  Value eval(const Literal& node) { return node.value; }
+  Value eval(const Captured&) { return captured_; }
+  Value eval(const Name& node);
+  Value eval(const ListLiteral& node);
+  Value eval(const DictLiteral& node);
+  Value eval(const Not& node);
+  Value eval(const Sign& node);
+  Value eval(const Arithmetic& node);
+  Value eval(const Concat& node);
+  Value eval(const Logic& node);
+  Value eval(const Comparison& node);
+  Value eval(const Conditional& node);
+  Value eval(const Attribute& node);
+  Value eval(const Subscript& node);
+  Value eval(const Slice& node);
+  Value eval(const FilterCall& node);
+  Value eval(const TestCall& node);
+
+  // interpret_call.cpp
+  Value eval(const Call& node) { return call(node, nullptr); }
+  Value eval(const MethodCall& node);
+  Arguments arguments_of(const ArgumentExprs& exprs);
+  Value call(const Call& node, const Binding* caller);
+  Value call_macro(const Binding& macro, const Arguments& arguments, const Binding* caller);
+  Value call_global(std::string_view name, const Arguments& arguments);
+  Value make_range(const Arguments& arguments);
+  Value make_namespace(const Arguments& arguments);
+  Value strftime_now(const Arguments& arguments);
+
+  const ChatInputs& inputs_;
+  Budget budget_;
+  Scope globals_;
+  Scope* scope_ = &globals_;
+  TrustedText output_;
+  TrustedText* out_ = &output_;
+  Value captured_;
+  std::deque<Namespace> namespaces_;  // owned here, so that references among them cannot leak
+  std::deque<LoopState> loops_;
+  int loop_depth_ = 0;
+  int macro_depth_ = 0;
+  int level_ = 0;
+};
+
+class Interpreter::Level {
+ public:
+  explicit Level(int& level) : level_(level) {
+    if (level_ >= kMaxEvalDepth) fail(TemplateErrorKind::kLimit, "evaluates more than " + std::to_string(kMaxEvalDepth) + " levels deep");
+    ++level_;
+  }
+  ~Level() { --level_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int& level_;
+};
+
+/// `time` as `format` says: the conversions that Python's strftime has in the C locale. Errors: kUnsupported for others.
+std::string format_time(std::string_view format, const std::tm& time);
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,43 @@
+/// \file The operators of templates, with the meaning that Python gives them.
+#pragma once
+
+#include "engine/chat/ast.hpp"
+#include "engine/chat/budget.hpp"
+#include "engine/chat/value.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace kvpage::engine::chat {
+
+bool equal(Budget& budget, const Value& a, const Value& b);
+/// a < b. Errors: kRuntime when the two have no order.
+bool less(Budget& budget, const Value& a, const Value& b);
+bool compare(Budget& budget, CompareOp op, const Value& a, const Value& b);
+/// item in container.
+bool contains(Budget& budget, const Value& container, const Value& item);
+
+/// Errors: kRuntime for operands without that operation, an overflow of 64 bits, or a division by zero.
+Value arithmetic(Budget& budget, ArithmeticOp op, const Value& a, const Value& b);
+Value negate(const Value& operand, bool negative);
+
+/// object[index] and object.name for data; undefined when there is no such element. Errors: kRuntime on undefined itself.
+Value subscript(Budget& budget, const Value& object, const Value& index);
+Value attribute(const Value& object, std::string_view name);
+
+struct SliceBounds {
+  std::optional<std::int64_t> start, stop, step;
+};
+Value slice(Budget& budget, const Value& object, const SliceBounds& bounds);
+
+/// The elements that a loop visits: of a list, the keys of a map, the characters of a string; none of undefined.
+std::vector<Value> elements(Budget& budget, const Value& value);
+/// len(value). Errors: kRuntime when it has none.
+std::size_t length(Budget& budget, const Value& value);
+
+/// Byte position of `needle` in `text` from `from` on, npos if absent. Cost: linear, whatever the input.
+std::size_t find_bytes(Budget& budget, std::string_view text, std::string_view needle, std::size_t from = 0);
+
+}  // namespace kvpage::engine::chat

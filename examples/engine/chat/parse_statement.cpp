@@ -1,0 +1,287 @@
+/// \file Parsing of template data and block tags.
+#include "engine/chat/limits.hpp"
+#include "engine/chat/parser.hpp"
+#include "engine/chat/template_error.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace kvpage::engine::chat {
+namespace {
+
+std::string describe(const Token& token) {
+  switch (token.kind) {
+    case TokenKind::kData: return "template text";
+    case TokenKind::kVariableBegin: return "{{";
+    case TokenKind::kVariableEnd: return "}}";
+    case TokenKind::kBlockBegin: return "{%";
+    case TokenKind::kBlockEnd: return "the end of the tag";
+    case TokenKind::kEnd: return "the end of the template";
+    case TokenKind::kString: return "a string";
+    default: return "'" + token.text + "'";
+  }
+}
+
+}  // namespace
+
+Parser::Nested::Nested(Parser& parser, int levels) : parser_(parser) {
+  for (int i = 0; i < levels; ++i) add_level();
+}
+
+void Parser::Nested::add_level() {
+  if (parser_.depth_ >= kMaxDepth) {
+    fail(TemplateErrorKind::kLimit, "statements and expressions nest more than " + std::to_string(kMaxDepth) + " deep", parser_.line());
+  }
+  ++parser_.depth_;
+  ++levels_;
+}
+
+bool is_global_function(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kNames{"range", "namespace", "dict", "raise_exception", "strftime_now"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+void require_public_name(std::string_view name, int line, bool is_attribute) {
+  if (!name.starts_with('_') || (name == "_" && !is_attribute)) return;
+  fail(TemplateErrorKind::kUnsupported, "the name '" + std::string{name} + "' starts with an underscore, which is refused", line);
+}
+
+void Parser::syntax_error(std::string message) const { fail(TemplateErrorKind::kSyntax, std::move(message), line()); }
+void Parser::unsupported(std::string what) const { fail(TemplateErrorKind::kUnsupported, std::move(what) + " is not supported", line()); }
+void Parser::unexpected_token(std::string_view wanted) const {
+  syntax_error("expected " + std::string{wanted} + ", found " + describe(current()));
+}
+
+bool Parser::skip_operator(std::string_view op) { return current().is_operator(op) && (advance(), true); }
+bool Parser::skip_name(std::string_view name) { return current().is_name(name) && (advance(), true); }
+void Parser::expect_operator(std::string_view op) {
+  if (!skip_operator(op)) unexpected_token("'" + std::string{op} + "'");
+}
+void Parser::expect_name(std::string_view name) {
+  if (!skip_name(name)) unexpected_token("'" + std::string{name} + "'");
+}
+void Parser::expect_block_end() {
+  if (current().kind != TokenKind::kBlockEnd) unexpected_token("the end of the tag");
+  advance();
+}
+
+std::string Parser::take_name() {
+  if (current().kind != TokenKind::kName) unexpected_token("a name");
+  std::string name = current().text;
+  advance();
+  return name;
+}
+
+Program Parser::parse() {
+  Program program{parse_block({})};
+  require_known_calls();
+  return program;
+}
+
+void Parser::require_known_calls() const {
+  for (const auto& [name, line] : called_names_) {
+    const bool is_macro = std::find(macro_names_.begin(), macro_names_.end(), name) != macro_names_.end();
+    if (is_macro || is_global_function(name) || name == "caller") continue;
+    fail(TemplateErrorKind::kUnsupported, "the function '" + name + "' is not supported", line);
+  }
+}
+
+/// Statements up to a tag named in `end_names`, whose name is the current token afterwards; up to the end if there are none.
+Block Parser::parse_block(std::initializer_list<std::string_view> end_names) {
+  const Nested nested{*this, 1};
+  const int opened = line();
+  Block block;
+  for (;;) {
+    const Token& token = current();
+    if (token.kind == TokenKind::kData) {
+      block.push_back({token.line, Data{TrustedText::trusted(token.text)}});
+      advance();
+    } else if (token.kind == TokenKind::kVariableBegin) {
+      block.push_back(parse_output());
+    } else if (token.kind == TokenKind::kBlockBegin) {
+      advance();
+      if (std::find(end_names.begin(), end_names.end(), current().text) != end_names.end()) return block;
+      block.push_back(parse_statement());
+    } else {
+      if (end_names.size() == 0) return block;
+      fail(TemplateErrorKind::kSyntax, "a block does not end; missing {% " + std::string{*(end_names.end() - 1)} + " %}", opened);
+    }
+  }
+}
+
+Stmt Parser::parse_output() {
+  const int at = line();
+  advance();
+  ExprPtr value = parse_tuple();
+  if (current().kind != TokenKind::kVariableEnd) unexpected_token("}}");
+  advance();
+  return {at, Output{std::move(value)}};
+}
+
+Stmt Parser::parse_statement() {
+  const int at = line();
+  const std::string tag = current().kind == TokenKind::kName ? current().text : "";
+  if (tag.empty()) unexpected_token("the name of a tag");
+  if (tag == "set") return parse_set();
+  if (tag == "break" || tag == "continue") return parse_loop_control(tag == "break");
+  Stmt::Node node;
+  if (tag == "if") {
+    node = parse_if();
+  } else if (tag == "for") {
+    node = parse_for();
+  } else if (tag == "macro") {
+    node = parse_macro();
+  } else if (tag == "call") {
+    node = parse_call_block();
+  } else if (tag == "generation") {
+    node = parse_generation();
+  } else if (tag.starts_with("end") || tag == "else" || tag == "elif") {
+    syntax_error("{% " + tag + " %} without its opening tag");
+  } else {
+    unsupported("the tag {% " + tag + " %}");
+  }
+  expect_block_end();
+  return {at, std::move(node)};
+}
+
+If Parser::parse_if() {
+  If node;
+  do {
+    advance();  // if, elif
+    ExprPtr condition = parse_tuple(false);
+    expect_block_end();
+    node.branches.emplace_back(std::move(condition), parse_block({"elif", "else", "endif"}));
+  } while (current().is_name("elif"));
+  if (skip_name("else")) {
+    expect_block_end();
+    node.otherwise = parse_block({"endif"});
+  }
+  expect_name("endif");
+  return node;
+}
+
+For Parser::parse_for() {
+  advance();
+  For node;
+  node.target = parse_target(false);
+  expect_name("in");
+  node.iterable = parse_tuple(false);
+  if (skip_name("if")) node.filter = parse_expression();
+  if (current().is_name("recursive")) unsupported("a recursive loop");
+  expect_block_end();
+  ++loop_depth_;
+  node.body = parse_block({"else", "endfor"});
+  --loop_depth_;
+  if (skip_name("else")) {
+    expect_block_end();
+    node.otherwise = parse_block({"endfor"});
+  }
+  expect_name("endfor");
+  return node;
+}
+
+Stmt Parser::parse_set() {
+  const int at = line();
+  advance();
+  Target target = parse_target(true);
+  if (skip_operator("=")) {
+    ExprPtr value = parse_tuple();
+    expect_block_end();
+    return {at, Set{std::move(target), std::move(value)}};
+  }
+  ExprPtr value = make(at, Captured{});
+  Nested links{*this};
+  while (current().is_operator("|")) {
+    links.add_level();
+    value = parse_filter(std::move(value));
+  }
+  expect_block_end();
+  Block body = parse_block({"endset"});
+  advance();
+  expect_block_end();
+  return {at, SetBlock{std::move(target), std::move(body), std::move(value)}};
+}
+
+Target Parser::parse_target(bool allow_attribute) {
+  Target target;
+  const bool parenthesised = skip_operator("(");
+  do {
+    if (!target.names.empty() && current().kind != TokenKind::kName) break;  // a trailing comma
+    if (current().is_operator("(")) unsupported("a nested unpacking");
+    require_public_name(current().text, line(), false);
+    target.names.push_back(take_name());
+    if (allow_attribute && !parenthesised && target.names.size() == 1 && skip_operator(".")) {
+      require_public_name(current().text, line(), true);
+      target.attribute = take_name();
+      return target;
+    }
+    target.unpacks = target.unpacks || current().is_operator(",");
+  } while (skip_operator(","));
+  if (parenthesised) expect_operator(")");
+  return target;
+}
+
+std::vector<Parameter> Parser::parse_parameters() {
+  std::vector<Parameter> parameters;
+  expect_operator("(");
+  while (!skip_operator(")")) {
+    if (!parameters.empty()) expect_operator(",");
+    require_public_name(current().text, line(), false);
+    Parameter parameter{take_name(), nullptr};
+    if (skip_operator("=")) {
+      parameter.fallback = parse_expression();
+    } else if (!parameters.empty() && parameters.back().fallback != nullptr) {
+      syntax_error("the parameter '" + parameter.name + "' without a default follows one with a default");
+    }
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+Macro Parser::parse_macro() {
+  advance();
+  require_public_name(current().text, line(), false);
+  Macro node;
+  node.callable.name = take_name();
+  macro_names_.push_back(node.callable.name);
+  node.callable.parameters = parse_parameters();
+  expect_block_end();
+  const int outer_loops = std::exchange(loop_depth_, 0);
+  node.callable.body = parse_block({"endmacro"});
+  loop_depth_ = outer_loops;
+  advance();
+  return node;
+}
+
+CallBlock Parser::parse_call_block() {
+  advance();
+  CallBlock node;
+  node.caller.name = "caller";
+  if (current().is_operator("(")) node.caller.parameters = parse_parameters();
+  node.call = parse_expression();
+  if (!std::holds_alternative<Call>(node.call->node)) syntax_error("{% call %} needs the call of a macro");
+  expect_block_end();
+  const int outer_loops = std::exchange(loop_depth_, 0);
+  node.caller.body = parse_block({"endcall"});
+  loop_depth_ = outer_loops;
+  advance();
+  return node;
+}
+
+Scoped Parser::parse_generation() {
+  advance();
+  expect_block_end();
+  Scoped node{parse_block({"endgeneration"})};
+  advance();
+  return node;
+}
+
+Stmt Parser::parse_loop_control(bool is_break) {
+  const int at = line();
+  if (loop_depth_ == 0) syntax_error("{% " + current().text + " %} outside of a loop");
+  advance();
+  expect_block_end();
+  return is_break ? Stmt{at, Break{}} : Stmt{at, Continue{}};
+}
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,179 @@
+/// \file Operations of Python's str on TrustedText.
+#include "engine/chat/text_ops.hpp"
+
+#include "engine/chat/operators.hpp"
+#include "engine/chat/utf8.hpp"
+
+#include <algorithm>
+
+namespace kvpage::engine::chat {
+namespace {
+
+constexpr auto kNpos = std::string_view::npos;
+
+bool upper_starts(Casing casing, std::size_t at, char32_t before) {
+  switch (casing) {
+    case Casing::kCapitalize: return at == 0;
+    case Casing::kTitleFilter: return at == 0 || is_space(before) || before == '-' || before == '(' || before == '{' || before == '[' || before == '<';
+    case Casing::kTitleMethod: return at == 0 || !is_cased(before);
+    default: return false;
+  }
+}
+
+std::vector<TrustedText> split_blank(const TrustedText& text, std::int64_t max_splits) {
+  std::vector<TrustedText> parts;
+  const std::string& bytes = text.bytes();
+  const auto skip = [&](std::size_t at, bool spaces) {
+    while (at < bytes.size() && is_space(decode_at(bytes, at).value) == spaces) at += decode_at(bytes, at).bytes;
+    return at;
+  };
+  for (std::size_t begin = skip(0, true); begin < bytes.size();) {
+    const bool last = max_splits >= 0 && static_cast<std::int64_t>(parts.size()) == max_splits;
+    const std::size_t end = last ? bytes.size() : skip(begin, false);
+    parts.push_back(text.slice(begin, end));
+    begin = skip(end, true);
+  }
+  return parts;
+}
+
+std::vector<TrustedText> split_blank_from_right(Budget& budget, const TrustedText& text, std::int64_t max_splits) {
+  std::vector<TrustedText> parts;
+  const std::string& bytes = text.bytes();
+  const auto skip = [&](std::size_t at, bool spaces) {
+    while (at > 0 && is_space(decode_before(bytes, at).value) == spaces) at -= decode_before(bytes, at).bytes;
+    return at;
+  };
+  for (std::size_t end = skip(bytes.size(), true); end > 0;) {
+    budget.charge(1);
+    const bool last = max_splits >= 0 && static_cast<std::int64_t>(parts.size()) == max_splits;
+    const std::size_t begin = last ? 0 : skip(end, false);
+    parts.push_back(text.slice(begin, end));
+    end = skip(begin, true);
+  }
+  std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+/// Where `needle` stands in `text`, left to right, without overlaps.
+std::vector<std::size_t> occurrences(Budget& budget, std::string_view text, std::string_view needle, std::int64_t max_count) {
+  std::vector<std::size_t> found;
+  for (std::size_t at = 0; max_count < 0 || static_cast<std::int64_t>(found.size()) < max_count; at = found.back() + needle.size()) {
+    const std::size_t next = find_bytes(budget, text, needle, at);
+    if (next == kNpos) break;
+    found.push_back(next);
+  }
+  return found;
+}
+
+/// The same from right to left: searches the mirrored text, so that it stays linear.
+std::vector<std::size_t> occurrences_from_right(Budget& budget, std::string_view text, std::string_view needle, std::int64_t max_count) {
+  const std::string mirrored{text.rbegin(), text.rend()}, mirrored_needle{needle.rbegin(), needle.rend()};
+  std::vector<std::size_t> found = occurrences(budget, mirrored, mirrored_needle, max_count);
+  for (std::size_t& at : found) at = text.size() - at - needle.size();
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+TrustedText recast(const TrustedText& from, std::string bytes) {
+  return from.all_trusted() ? TrustedText::trusted(std::move(bytes)) : TrustedText::untrusted(std::move(bytes));
+}
+
+TrustedText recased(Budget& budget, const TrustedText& text, Casing casing) {
+  budget.charge_bytes(text.size());
+  if (casing == Casing::kUpper) return recast(text, to_upper(text.bytes()));
+  if (casing == Casing::kLower) return recast(text, to_lower(text.bytes()));
+  std::string out;
+  char32_t before = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_at(text.bytes(), at);
+    encode_to(out, upper_starts(casing, at, before) ? upper_of(c.value) : lower_of(c.value));
+    before = c.value;
+    at += c.bytes;
+  }
+  return recast(text, std::move(out));
+}
+
+TrustedText trimmed(Budget& budget, const TrustedText& text, Side side, const TrustedText* chars) {
+  const std::string& bytes = text.bytes();
+  const auto strips = [&](char32_t c) {
+    if (chars == nullptr) return is_space(c);
+    std::string one;
+    encode_to(one, c);
+    if (chars->size() > kBytesPerStep) budget.charge_bytes(chars->size());
+    return chars->bytes().find(one) != std::string::npos;
+  };
+  budget.charge_bytes(text.size());
+  std::size_t begin = 0, end = bytes.size();
+  while (side != Side::kRight && begin < end && strips(decode_at(bytes, begin).value)) begin += decode_at(bytes, begin).bytes;
+  while (side != Side::kLeft && end > begin && strips(decode_before(bytes, end).value)) end -= decode_before(bytes, end).bytes;
+  return text.slice(begin, end);
+}
+
+std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits, bool from_right) {
+  budget.charge_bytes(text.size());
+  if (separator == nullptr) {
+    auto blank_parts = from_right ? split_blank_from_right(budget, text, max_splits) : split_blank(text, max_splits);
+    budget.charge(blank_parts.size());
+    return blank_parts;
+  }
+  if (separator->empty()) fail_runtime("a split at an empty separator");
+  const auto cuts = from_right ? occurrences_from_right(budget, text.bytes(), separator->bytes(), max_splits)
+                               : occurrences(budget, text.bytes(), separator->bytes(), max_splits);
+  budget.charge(cuts.size() + 1);
+  std::vector<TrustedText> parts;
+  std::size_t begin = 0;
+  for (const std::size_t cut : cuts) {
+    parts.push_back(text.slice(begin, cut));
+    begin = cut + separator->size();
+  }
+  parts.push_back(text.slice(begin, text.size()));
+  return parts;
+}
+
+std::vector<TrustedText> split_lines(Budget& budget, const TrustedText& text, bool keep_ends) {
+  budget.charge_bytes(text.size());
+  const std::string& bytes = text.bytes();
+  std::vector<TrustedText> lines;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const CodePoint c = decode_at(bytes, at);
+    std::size_t after = at + c.bytes;
+    if (is_line_end(c.value)) {
+      budget.charge(1);
+      if (c.value == '\r' && after < bytes.size() && bytes[after] == '\n') ++after;
+      lines.push_back(text.slice(begin, keep_ends ? after : at));
+      begin = after;
+    }
+    at = after;
+  }
+  if (begin < bytes.size()) lines.push_back(text.slice(begin, bytes.size()));
+  return lines;
+}
+
+TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part, std::int64_t max_count) {
+  budget.charge_bytes(text.size());
+  TrustedText out;
+  std::size_t begin = 0;
+  if (old_part.empty()) {  // Python inserts before every character and at the end
+    for (std::int64_t count = 0; max_count < 0 || count < max_count; ++count) {
+      budget.charge(1);
+      out.append(new_part);
+      if (begin == text.size()) return out;
+      const std::size_t after = begin + decode_at(text.bytes(), begin).bytes;
+      out.append_slice(text, begin, after);
+      begin = after;
+    }
+  } else {
+    for (const std::size_t at : occurrences(budget, text.bytes(), old_part.bytes(), max_count)) {
+      out.append_slice(text, begin, at);
+      out.append(new_part);
+      begin = at + old_part.size();
+    }
+  }
+  out.append_slice(text, begin, text.size());
+  return out;
+}
+
+}  // namespace kvpage::engine::chat

@@ -1,0 +1,37 @@
+/// \file Operations of Python's str on TrustedText; every byte of a result keeps its trust.
+#pragma once
+
+#include "engine/chat/budget.hpp"
+#include "engine/chat/trusted_text.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvpage::engine::chat {
+
+/// Both sides, one side.
+enum class Side : std::uint8_t { kBoth, kLeft, kRight };
+
+/// Without the leading / trailing code points that occur in `*chars`, or without whitespace if `chars` is nullptr.
+TrustedText trimmed(Budget& budget, const TrustedText& text, Side side, const TrustedText* chars);
+/// At most `max_splits` cuts (negative = all), from the right if `from_right`; nullptr = at runs of whitespace.
+/// Errors: kRuntime for an empty separator.
+std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits, bool from_right);
+std::vector<TrustedText> split_lines(Budget& budget, const TrustedText& text, bool keep_ends);
+TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part, std::int64_t max_count);
+
+/// A changed copy of the whole text; trusted only if all of it was.
+TrustedText recast(const TrustedText& from, std::string bytes);
+
+enum class Casing : std::uint8_t {
+  kUpper,
+  kLower,
+  kCapitalize,    ///< first character upper, the others lower
+  kTitleFilter,   ///< the filter: words start behind blanks, hyphens and opening brackets
+  kTitleMethod,   ///< str.title: words start behind everything that is no letter
+};
+TrustedText recased(Budget& budget, const TrustedText& text, Casing casing);
+
+}  // namespace kvpage::engine::chat
