@@ -3,9 +3,14 @@
 
 #include <kvpage/cache/cache_transaction.hpp>
 #include <kvpage/cache/detail/allocator_check.hpp>
+#include <kvpage/cache/detail/pin_ops.hpp>
 #include <kvpage/cache/eviction_lru.hpp>
+#include <kvpage/cache/prefix_index.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
+
+/// What reset does when sequences are running.
+enum class CacheReset : std::uint8_t { kIfIdle, kDetach };
 
 /// Hands out the blocks of one KV pool to sequences, exactly and all or nothing.
 ///
@@ -50,7 +55,7 @@ KVPAGE_BEGIN_NAMESPACE
 /// fixed-stride rows (max_seqs x num_groups x max_blocks_per_seq ids) and untouched pages of them cost no resident memory.
 /// Errors: the constructor throws ConfigError; everything else refuses with a CacheRefusal and changes nothing.
 /// Threads: one owner. Cost: O(1) per block concerned, plus what the policy states.
-template <class Index, EvictionPolicy Evict = Lru, EventSink Events = NoEvents>
+template <class Index = PrefixIndex<>, EvictionPolicy Evict = Lru, EventSink Events = NoEvents>
 class BlockAllocator {
   using Core = detail::AllocatorCore<Index, Evict, Events>;
 
@@ -99,6 +104,48 @@ class BlockAllocator {
   /// Errors: kOutOfOrder, kBusy.
   CacheResult<std::int64_t> abort(StepId step) { return detail::abort_step(core_, step); }
 
+  /// The id of a namespace, new or old. Errors: kBadNamespace, kNoNamespace.
+  CacheResult<NamespaceId> intern(std::span<const NamespaceField> fields) requires Core::kIndexed {
+    const auto id = core_.index.namespaces().intern(fields);
+    if (!id) return Unexpected{id.error()};
+    return NamespaceId{*id};
+  }
+
+  /// The longest cached start of a prompt, compared token by token. Changes nothing. Cost: O(tokens).
+  [[nodiscard]] PrefixHit match(const PrefixQuery& query) const requires Core::kIndexed {
+    return core_.index.match(query, core_.epoch);
+  }
+
+  /// Makes the committed tokens of `seq` findable: each newly full block gets a node, or is swapped for the equal block that has one.
+  /// Call it after commit with accepted tokens only. With partial_tail (when the sequence ends) the unfilled last block becomes a
+  /// partial leaf. Blocks that do not fit the index stay private. Errors: kBusy, kDeadSeq, kBadLength.
+  CacheResult<void> publish(SeqId seq, const PublishArgs& args) requires Core::kIndexed {
+    return detail::publish_seq(core_, seq, args);
+  }
+
+  /// Keeps the full blocks of a hit, with their whole root path, until `unpin`, `expires_at_ns` (0 = never) or `yield_pins`.
+  /// Errors: kPinLimit (half the pool, max_pins), kStaleHit, kBusy.
+  CacheResult<PinId> pin(const PrefixHit& hit, std::uint8_t priority = kDefaultRetentionPriority, std::int64_t expires_at_ns = 0)
+    requires Core::kIndexed
+  {
+    return detail::pin_hit(core_, hit, priority, expires_at_ns);
+  }
+  CacheResult<void> unpin(PinId pin) requires Core::kIndexed { return detail::unpin(core_, pin); }
+
+  /// Ends pins, least priority first, until `num_blocks` are available; returns how many ended. Errors: kBusy.
+  CacheResult<std::int64_t> yield_pins(std::int64_t num_blocks) requires Core::kIndexed {
+    return detail::yield_pins(core_, num_blocks);
+  }
+  /// Ends pins and retention wishes up to `now_ns`. Errors: kBusy.
+  CacheResult<void> expire(std::int64_t now_ns) requires Core::kIndexed { return detail::expire(core_, now_ns); }
+
+  /// Forgets every cached prefix (new weights). kIfIdle refuses while sequences, steps or pins live; kDetach makes running sequences
+  /// private: they keep their blocks and publish no more. Hits from before are stale. Errors: kBusy{holders}.
+  CacheResult<void> reset(CacheReset mode) requires Core::kIndexed {
+    return detail::reset_index(core_, mode == CacheReset::kDetach);
+  }
+
+  [[nodiscard]] const Index& index() const noexcept { return core_.index; }
   [[nodiscard]] const BlockAllocatorConfig& config() const noexcept { return core_.config; }
   [[nodiscard]] CapacitySnapshot capacity() const noexcept { return core_.capacity(); }
   [[nodiscard]] bool alive(SeqId seq) const noexcept { return core_.rows.alive(seq); }

@@ -1,6 +1,7 @@
 /// \file CacheTransaction: the open transaction of a BlockAllocator; every change goes through one, and an unfinished one never happened.
 #pragma once
 
+#include <kvpage/cache/detail/share_ops.hpp>
 #include <kvpage/cache/detail/step_ops.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -55,10 +56,10 @@ class CacheTransaction {
     return detail::release_before(core(), seq, group, next_token);
   }
 
-  /// Starts the empty sequence `seq` from a prefix hit; see PrefixHit. Errors: kStaleHit, kNotEmpty, kNoBlocks, kDeadSeq, kLogFull.
-  template <class Hit>
-  auto share(SeqId seq, const Hit& hit) {
-    return share_hit(core(), seq, hit);
+  /// Starts the empty sequence `seq` from a prefix hit: full blocks are shared; a part of one more is copied into a private block, or
+  /// taken over when it is an unreferenced partial leaf. Errors: kStaleHit, kNotEmpty, kBadNamespace, kTableFull, kDeadSeq, kLogFull.
+  CacheResult<SharedPrefix> share(SeqId seq, const PrefixHit& hit) requires Core::kIndexed {
+    return detail::share_hit(core(), seq, hit);
   }
 
   /// One block outside of any table. Errors: kNoBlocks, kLogFull.

@@ -1,8 +1,7 @@
 /// \file Whole-state checks of an allocator: the invariants, recounted from scratch, and a digest for comparing states.
 #pragma once
 
-#include <kvpage/cache/detail/allocator_core.hpp>
-#include <kvpage/cache/detail/digest.hpp>
+#include <kvpage/cache/detail/prefix_check.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -65,7 +64,7 @@ void check_blocks_state(const Core& core) {
     KVPAGE_ASSERT((r.ref > 0) == (r.state == BlockState::kUsed), "a block is used exactly while it is referenced");
     KVPAGE_ASSERT(core.open || !r.hidden(), "nodes are hidden only by an open transaction");
     std::int64_t refs = count_table_refs(core, b) + core.pool.history(b).external + r.copy_holds;
-    if constexpr (std::remove_cvref_t<decltype(core.index)>::kEnabled) refs += core.index.pins_of(b);
+    if constexpr (Core::kIndexed) refs += core.pins.per_block[b];
     KVPAGE_ASSERT(refs == r.ref, "a reference count is the number of holders");
   }
   KVPAGE_ASSERT(used == core.pool.num_used() && cached == core.pool.num_cached(), "the counters are the recounted numbers");
@@ -99,7 +98,7 @@ void check_all(const Core& core) {
   KVPAGE_ASSERT(now.clean + now.cached + now.used + now.pending == now.num_blocks, "the four states add up to the pool");
   KVPAGE_ASSERT(core.open || core.steps.num_sealed() > 0 || core.log.empty(), "an idle allocator has an empty undo log");
   KVPAGE_ASSERT(core.open || core.steps.size() > 0 || now.pending == 0, "blocks wait only while a step is in flight");
-  if constexpr (std::remove_cvref_t<decltype(core.index)>::kEnabled) core.index.check(core);
+  if constexpr (Core::kIndexed) check_index(core);
 }
 
 template <class Core>
@@ -122,14 +121,14 @@ std::uint64_t digest_all(const Core& core) {
     const SeqRow& row = core.rows.row(slot);
     if (!row.alive) continue;
     digest.fold(static_cast<std::uint64_t>(row.num_tokens));
-    digest.fold(row.chain.node | (std::uint64_t{row.chain.num_blocks} << 32));
+    digest.fold(core.chain_known(row.chain) ? row.chain.node | (std::uint64_t{row.chain.num_blocks} << 32) : 0);
     digest.fold(row.name_space | (std::uint64_t{row.detached} << 32) | (std::uint64_t{row.content_lost} << 33));
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
       digest.fold(row.first_live[g]);
       for (std::uint32_t i = 0; i < row.num_entries; ++i) digest.fold(core.rows.table(slot, g)[i].value);
     }
   }
-  if constexpr (std::remove_cvref_t<decltype(core.index)>::kEnabled) digest.fold(core.index.digest());
+  if constexpr (Core::kIndexed) digest.fold(digest_index(core));
   return digest.value;
 }
 

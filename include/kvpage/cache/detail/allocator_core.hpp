@@ -4,6 +4,7 @@
 #include <kvpage/cache/cache_events.hpp>
 #include <kvpage/cache/cache_refusal.hpp>
 #include <kvpage/cache/capacity_snapshot.hpp>
+#include <kvpage/cache/detail/pin_table.hpp>
 #include <kvpage/cache/detail/seq_rows.hpp>
 #include <kvpage/cache/detail/step_ring.hpp>
 #include <kvpage/cache/no_index.hpp>
@@ -13,6 +14,10 @@ namespace detail {
 
 template <class Index, EvictionPolicy Evict, EventSink Events>
 struct AllocatorCore {
+  using IndexType = Index;
+  static constexpr bool kIndexed = Index::kEnabled;
+  static constexpr bool kEvents = Events::kEnabled;
+
   BlockAllocatorConfig config{};
   BlockPool<Evict> pool{};
   SeqRows rows{};
@@ -20,9 +25,9 @@ struct AllocatorCore {
   StepRing steps{};
   Index index{};
   Events events{};
+  PinTable pins{};
   std::span<CopyOp> copies{};  // [kNumLanes, max_copies]
   std::int64_t num_copies = 0;   ///< of the open transaction
-  std::int64_t num_pinned = 0;
   std::uint64_t transaction = 0;  ///< serial of the newest transaction
   std::uint64_t log_begin = 0;    ///< first entry of the open transaction
   std::uint64_t next_step = 1;
@@ -37,6 +42,7 @@ struct AllocatorCore {
     log.attach(arena, config.max_log_entries);
     copies = arena.cut<CopyOp>(static_cast<std::int64_t>(kNumLanes) * config.max_copies);
     index.attach(arena, config, options);
+    if constexpr (kIndexed) pins.attach(arena, config.max_pins, config.num_blocks);
   }
 
   [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction); }
@@ -49,18 +55,27 @@ struct AllocatorCore {
 
   /// What the policy learns about block b when it becomes cached.
   [[nodiscard]] CachedBlockInfo info(std::uint32_t b) const {
-    if constexpr (Index::kEnabled) {
-      return index.info(pool.history(b).node, b);
+    if constexpr (kIndexed) {
+      return index_info(b);
     } else {
       static_cast<void>(b);
       return {};
     }
   }
 
+  [[nodiscard]] CachedBlockInfo index_info(std::uint32_t b) const {
+    const auto& tree = index.tree();
+    const std::uint32_t n = pool.history(b).node;
+    const auto& kept = tree.retention(n);
+    const bool full = config.window(tree.group_of(n, b)) == 0;
+    return {.content_key = tree[n].key.lo, .expires_at_ns = kept.expires_at_ns, .recompute_ns = kept.recompute_ns, .hits = kept.hits,
+            .depth = kept.depth, .priority = kept.priority, .leaf = !full || tree[n].solid_children == 0};
+  }
+
   /// A block for new content. Requires: capacity and undo entries were checked.
   std::uint32_t take() {
     const std::uint32_t b = pool.take(log, stamp());
-    if constexpr (Index::kEnabled) {
+    if constexpr (kIndexed) {
       if (log.at(log.end() - 1).kind == UndoKind::kTakeVictim) node_hidden(b);
     }
     return b;
@@ -75,7 +90,7 @@ struct AllocatorCore {
 
   /// The node of b cannot be found any more; when that makes its parent a leaf, the policy learns it.
   void node_hidden(std::uint32_t b) {
-    const std::uint32_t parent = index.hide(pool.history(b).node, b);
+    const std::uint32_t parent = index.tree().hide(pool.history(b).node, b);
     if constexpr (Evict::kNeedsLeaves) {
       if (parent != kNoLink) leaf_blocks(parent, &log);
     } else {
@@ -85,7 +100,7 @@ struct AllocatorCore {
 
   void leaf_blocks(std::uint32_t node, UndoLog* to) {
     for (std::int64_t g = 0; g < config.num_groups; ++g) {
-      const std::uint32_t b = index.block(node, g);
+      const std::uint32_t b = index.tree()[node].block[g];
       if (config.window(g) != 0 || b == kNoLink || pool.record(b).state != BlockState::kCached) continue;
       const std::uint64_t cookie = pool.policy().on_leaf(b);
       if (to != nullptr) to->push({.kind = UndoKind::kLeaf, .block = b, .cookie = cookie});
@@ -94,7 +109,7 @@ struct AllocatorCore {
 
   /// Undo entries that `blocks` takes can need: one each, and one per group when a parent becomes a leaf.
   [[nodiscard]] std::int64_t entries_per_take() const noexcept {
-    return Index::kEnabled && Evict::kNeedsLeaves ? 1 + config.num_groups : 1;
+    return kIndexed && Evict::kNeedsLeaves ? 1 + config.num_groups : 1;
   }
 
   void log_row(UndoKind kind, std::uint32_t slot, std::int64_t group = 0, std::uint32_t position = 0, std::uint32_t block = 0) {
@@ -106,6 +121,31 @@ struct AllocatorCore {
               .cookie = static_cast<std::uint64_t>(row.num_tokens)});
   }
 
+  void log_chain(std::uint32_t slot) {
+    const PublishedChain& chain = rows.row(slot).chain;
+    log_row(UndoKind::kChain, slot, 0, chain_known(chain) ? chain.num_blocks : 0, chain.node);
+  }
+  void set_chain(SeqRow& row, std::uint32_t node, std::uint32_t num_blocks) const {
+    row.chain = {num_blocks == 0 ? kNoLink : node, num_blocks, 0};
+    if constexpr (kIndexed) {
+      if (row.chain.node != kNoLink) row.chain.generation = index.tree()[node].generation;
+    }
+  }
+  /// False when the chain's node is gone: possible only for blocks behind every window.
+  [[nodiscard]] bool chain_known(const PublishedChain& chain) const {
+    if constexpr (kIndexed) return chain.num_blocks == 0 || index.tree().alive(chain.node, chain.generation);
+    return true;
+  }
+  /// Cuts the chain to at most num_blocks. A chain that lost its node starts again at its root.
+  void shorten_chain(SeqRow& row, std::int64_t num_blocks) const {
+    if (row.chain.num_blocks <= num_blocks) return;
+    if constexpr (kIndexed) {
+      const std::uint32_t up = row.chain.num_blocks - static_cast<std::uint32_t>(num_blocks);
+      const bool known = chain_known(row.chain);
+      set_chain(row, known ? index.tree().ancestor(row.chain.node, up) : kNoLink, known ? static_cast<std::uint32_t>(num_blocks) : 0);
+    }
+  }
+
   void set_length(SeqRow& row, std::int64_t num_tokens) const noexcept {
     row.num_tokens = num_tokens;
     row.num_entries = static_cast<std::uint32_t>(ceil_div(num_tokens, config.block_size));
@@ -113,7 +153,7 @@ struct AllocatorCore {
 
   [[nodiscard]] CapacitySnapshot capacity() const noexcept {
     return {.num_blocks = pool.num_blocks(), .clean = pool.num_clean(), .cached = pool.num_cached(), .used = pool.num_used(),
-            .pending = pool.num_pending(), .pinned = num_pinned, .num_seqs = rows.num_live(), .epoch = epoch};
+            .pending = pool.num_pending(), .pinned = pins.num_blocks, .num_seqs = rows.num_live(), .epoch = epoch};
   }
 };
 

@@ -14,6 +14,7 @@ namespace detail {
 struct PublishedChain {
   std::uint32_t node = kNoLink;
   std::uint32_t num_blocks = 0;
+  std::uint32_t generation = 0;  ///< of the node: a chain behind a window can lose it
   friend constexpr bool operator==(const PublishedChain&, const PublishedChain&) = default;
 };
 

@@ -68,11 +68,8 @@ template <class Core>
 void cut_chain(Core& core, std::uint32_t slot, std::int64_t num_blocks) {
   SeqRow& row = core.rows.row(slot);
   if (row.chain.num_blocks <= num_blocks) return;
-  core.log_row(UndoKind::kChain, slot, 0, row.chain.num_blocks, row.chain.node);
-  if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
-    row.chain.node = core.index.ancestor(row.chain.node, row.chain.num_blocks - num_blocks);
-  }
-  row.chain.num_blocks = static_cast<std::uint32_t>(num_blocks);
+  core.log_chain(slot);
+  core.shorten_chain(row, num_blocks);
 }
 
 /// Shortens a live row; its tail goes first, so that a prefix is evicted after its extensions.

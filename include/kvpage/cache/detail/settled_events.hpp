@@ -8,9 +8,9 @@ namespace detail {
 
 template <class Core>
 std::uint64_t content_key(const Core& core, std::uint32_t b) {
-  if constexpr (std::remove_cvref_t<decltype(core.index)>::kEnabled) {
+  if constexpr (Core::kIndexed) {
     const std::uint32_t node = core.pool.history(b).node;
-    return node == kNoLink ? 0 : core.index.key_bits(node);
+    return node == kNoLink ? 0 : core.index.tree()[node].key.lo;
   } else {
     static_cast<void>(core), static_cast<void>(b);
     return 0;
@@ -22,6 +22,11 @@ template <class Core>
 CacheEvent settled_event(const Core& core, const UndoEntry& e, StepId step) {
   CacheEvent event{.kind = CacheEventKind::kReset, .step = step, .block = BlockId{e.block}};
   switch (e.kind) {
+    case UndoKind::kHit:
+      event.kind = CacheEventKind::kHit;
+      event.block = kNoBlock;
+      event.num_tokens = static_cast<std::int64_t>(e.cookie) * core.config.block_size;
+      break;
     case UndoKind::kTakeClean:
     case UndoKind::kTakeVictim: event.kind = CacheEventKind::kAlloc; break;
     case UndoKind::kAcquireCached:

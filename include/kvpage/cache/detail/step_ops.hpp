@@ -12,13 +12,19 @@ inline std::int64_t number(StepId step) noexcept { return static_cast<std::int64
 /// From here on the transaction is not undone exactly: hidden blocks lose their nodes, events go out.
 template <class Core>
 void settle_open(Core& core, StepId step) {
-  if constexpr (std::remove_reference_t<decltype(core.events)>::kEnabled) emit_settled(core, step);
-  if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
+  if constexpr (Core::kEvents) emit_settled(core, step);
+  if constexpr (Core::kIndexed) {
+    auto& tree = core.index.tree();
+    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+      const UndoEntry& e = core.log.at(p);
+      if (e.kind != UndoKind::kHit) continue;
+      for (std::uint32_t n = e.block; !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
+    }
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
       const UndoEntry& e = core.log.at(p);
       if (e.kind != UndoKind::kTakeVictim && e.kind != UndoKind::kHide) continue;
       if (!core.pool.record(e.block).hidden()) continue;
-      core.index.detach(std::exchange(core.pool.history(e.block).node, kNoLink), e.block);
+      tree.detach(std::exchange(core.pool.history(e.block).node, kNoLink), e.block);
       core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
       if (e.kind == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block);
     }
@@ -127,7 +133,7 @@ CacheResult<std::int64_t> abort_step(Core& core, StepId step) {
   const std::int64_t num_lost = undo.mark_lost_rows();
   release_copies(core, record);
   core.drain(record.lane, core.steps.release_lane());
-  if constexpr (std::remove_reference_t<decltype(core.events)>::kEnabled) {
+  if constexpr (Core::kEvents) {
     core.events.on_event({.kind = CacheEventKind::kAbort, .step = step});
   }
   return num_lost;

@@ -35,6 +35,7 @@ enum class UndoKind : std::uint8_t {
   kExternal,   ///< block: external + 1
   kUnexternal, ///< block: external - 1
   kCopy,       ///< a copy was recorded, block = its source
+  kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
 };
 
 struct UndoEntry {

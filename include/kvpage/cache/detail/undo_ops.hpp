@@ -23,7 +23,7 @@ void undo_structural(Core& core, const UndoEntry& e) {
     case UndoKind::kSet:
     case UndoKind::kDropFront: rows.table(e.row(), e.group)[e.index()] = BlockId{e.block}; return;
     case UndoKind::kFirstLive: rows.row(e.row()).first_live[e.group] = e.index(); return;
-    case UndoKind::kChain: rows.row(e.row()).chain = {e.block, e.index()}; return;
+    case UndoKind::kChain: core.set_chain(rows.row(e.row()), e.block, e.index()); return;
     case UndoKind::kExternal: --core.pool.history(e.block).external; return;
     case UndoKind::kUnexternal: ++core.pool.history(e.block).external; return;
     case UndoKind::kCopy:
@@ -40,10 +40,10 @@ void undo_to(Core& core, std::uint64_t position) {
   while (core.log.end() > position) {
     const UndoEntry e = core.log.pop();
     undo_structural(core, e);
-    if constexpr (std::remove_reference_t<decltype(core.index)>::kEnabled) {
+    if constexpr (Core::kIndexed) {
       if (e.kind == UndoKind::kTakeVictim || e.kind == UndoKind::kHide) {
         core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
-        core.index.unhide(core.pool.history(e.block).node, e.block);
+        core.index.tree().unhide(core.pool.history(e.block).node, e.block);
       }
     }
   }
@@ -66,7 +66,6 @@ class SealedUndo {
       case UndoKind::kFirstLive:
         if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group] = e.index();
         return;
-      case UndoKind::kChain: return;  // a shorter chain is always right: publish finds the nodes again
       case UndoKind::kExternal:
         --core_.pool.history(e.block).external;
         core_.drop(e.block, nullptr);
@@ -75,7 +74,7 @@ class SealedUndo {
         ++core_.pool.history(e.block).external;
         core_.pool.acquire(e.block, nullptr);
         return;
-      default: return;  // list moves follow from the structural entries
+      default: return;  // list moves follow from the above; a shorter chain is always right, as publish finds its nodes again
     }
   }
 
@@ -127,6 +126,7 @@ class SealedUndo {
     const std::int64_t tokens = restorable(e.block) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
     drop_entries(e.block, static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
     core_.set_length(row, tokens);
+    core_.shorten_chain(row, tokens / core_.config.block_size);
   }
 
   void push_back(const UndoEntry& e) {
