@@ -10,13 +10,13 @@
 KVPAGE_BEGIN_NAMESPACE
 
 namespace detail {
-/// True when the rotation flips dim `d`: one fixed bit of a mixed counter. It is part of every layout that stores rotated
-/// vectors, so it never changes. Source: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-KVPAGE_HD constexpr bool rotation_flips(std::int64_t d) noexcept {
+/// +1 or -1 for dim `d`: one fixed bit of a mixed counter. It is part of every layout that stores rotated vectors, so it
+/// never changes. Source: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+KVPAGE_HD constexpr float rotation_sign(std::int64_t d) noexcept {
   std::uint64_t z = (static_cast<std::uint64_t>(d) + 1) * 0x9E37'79B9'7F4A'7C15u;
   z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9u;
   z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EBu;
-  return (((z ^ (z >> 31)) >> 17) & 1u) != 0;
+  return (((z ^ (z >> 31)) >> 17) & 1u) != 0 ? -1.0f : 1.0f;
 }
 
 /// x [n], n a power of two: the unnormalised transform, in place. Only additions: the same bits on every machine.
@@ -46,15 +46,26 @@ KVPAGE_HD constexpr void for_each_rotation_block(std::int64_t n, Fn&& fn) {
 }
 }  // namespace detail
 
+/// The signs of the rotation as a table, for kernels.
+struct RotationSigns {
+  static constexpr std::int64_t kMaxDims = 512;
+  float value[kMaxDims] = {};
+
+  constexpr RotationSigns() noexcept {
+    for (std::int64_t d = 0; d < kMaxDims; ++d) value[d] = detail::rotation_sign(d);
+  }
+};
+inline constexpr RotationSigns kRotationSigns{};
+
 /// Rotates x [head_dim] in place: y = H S x with S = fixed signs and H = Walsh-Hadamard / sqrt(block).
 /// Ensures: orthogonal, so dot products of two rotated vectors are those of the vectors, up to rounding.
 /// Cost: head_dim * log2(head_dim) additions. Source: QuaRot (arXiv 2404.00456) uses the same rotation.
 template <class T>
 KVPAGE_HD inline void hadamard_rotate(T* x, std::int64_t head_dim) noexcept {
-  // The norm comes last: a product in front of the additions could be fused into them by a compiler.
+  // The norm comes last: an inexact product in front of the additions could be fused into them by a compiler.
   detail::for_each_rotation_block(head_dim, [x](std::int64_t begin, std::int64_t size) {
     const T norm = T{1} / std::sqrt(static_cast<T>(size));
-    for (std::int64_t d = begin; d < begin + size; ++d) x[d] = detail::rotation_flips(d) ? -x[d] : x[d];
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= static_cast<T>(detail::rotation_sign(d));
     detail::walsh_hadamard(x + begin, size);
     for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= norm;
   });
@@ -66,7 +77,7 @@ KVPAGE_HD inline void hadamard_unrotate(T* x, std::int64_t head_dim) noexcept {
   detail::for_each_rotation_block(head_dim, [x](std::int64_t begin, std::int64_t size) {
     const T norm = T{1} / std::sqrt(static_cast<T>(size));
     detail::walsh_hadamard(x + begin, size);
-    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= detail::rotation_flips(d) ? -norm : norm;
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= norm * static_cast<T>(detail::rotation_sign(d));
   });
 }
 

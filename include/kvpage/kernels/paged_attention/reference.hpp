@@ -3,16 +3,16 @@
 
 #include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/kernels/paged_attention/args.hpp>
+#include <kvpage/kernels/paged_attention/attention_state.hpp>
 
 #include <algorithm>
-#include <limits>
 
 KVPAGE_BEGIN_NAMESPACE
 
 namespace reference {
 namespace detail {
 
-/// One query row and head. Softmax in one pass: the running maximum keeps every exponential in range.
+/// One query row and head: every visible key is a state of its own, and the states are merged in order.
 template <KVStorage KV>
 void attend_row(const PagedAttentionArgs<KV>& args, std::int64_t s, std::int64_t row, std::int64_t q_head) noexcept {
   const std::int64_t head_dim = args.view.dims.head_dim;
@@ -22,30 +22,27 @@ void attend_row(const PagedAttentionArgs<KV>& args, std::int64_t s, std::int64_t
   const std::int64_t begin = args.window == 0 ? 0 : std::max<std::int64_t>(0, position - args.window + 1);
   const float* q = args.q + row * args.q_stride + q_head * head_dim;
 
-  double max = -std::numeric_limits<double>::infinity();
-  double sum = 0.0;
   double out[kMaxHeadDim] = {};
-  double vector[kMaxHeadDim];
+  double key[kMaxHeadDim];
+  double value[kMaxHeadDim];
   double bias[kMaxHeadDim] = {};
+  AttentionState<double> total{.out = out};
   for (std::int64_t j = begin; j < end; ++j) {
     const BlockId block = args.view.block_at(s, j);
-    read_key(args.view, block, kv_head, j % args.view.dims.block_size, vector);
+    const std::int64_t t = j % args.view.dims.block_size;
+    read_key(args.view, block, kv_head, t, key);
+    read_value(args.view, block, kv_head, t, value);
     if (takes_out_key_bias<KV> && args.key_bias) turned_key_bias(args.key_bias, j / kKeyBiasPageTokens, kv_head, head_dim, bias);
     double score = 0.0;
-    for (std::int64_t d = 0; d < head_dim; ++d) score += static_cast<double>(q[d]) * (vector[d] + bias[d]);
+    for (std::int64_t d = 0; d < head_dim; ++d) score += static_cast<double>(q[d]) * (key[d] + bias[d]);
     score *= static_cast<double>(args.scale);
     if (args.softcap > 0.0f) score = static_cast<double>(args.softcap) * std::tanh(score / static_cast<double>(args.softcap));
-    const double new_max = score > max ? score : max;
-    const double keep = max == new_max ? 1.0 : std::exp(max - new_max);
-    const double weight = std::exp(score - new_max);
-    read_value(args.view, block, kv_head, j % args.view.dims.block_size, vector);
-    for (std::int64_t d = 0; d < head_dim; ++d) out[d] = out[d] * keep + weight * vector[d];
-    sum = sum * keep + weight;
-    max = new_max;
+    merge_attention(total, AttentionState<double>{score, 1.0, value}, head_dim);
   }
+  normalize_attention(total, head_dim);
   float* result = args.out + row * args.out_stride + q_head * head_dim;
-  for (std::int64_t d = 0; d < head_dim; ++d) result[d] = end > begin ? static_cast<float>(out[d] / sum) : 0.0f;
-  if (args.lse != nullptr) args.lse[row * args.num_q_heads + q_head] = static_cast<float>(max + std::log(sum));
+  for (std::int64_t d = 0; d < head_dim; ++d) result[d] = static_cast<float>(out[d]);
+  if (args.lse != nullptr) args.lse[row * args.num_q_heads + q_head] = static_cast<float>(total.lse());
 }
 
 }  // namespace detail

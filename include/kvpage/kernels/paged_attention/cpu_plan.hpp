@@ -1,0 +1,191 @@
+/// \file The plain data that the CPU kernel's launcher hands to the bodies compiled per instruction set.
+#pragma once
+
+#include <kvpage/cache/kv_quant.hpp>
+#include <kvpage/kernels/paged_attention/args.hpp>
+
+#include <cstring>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Scores, softmax and values advance by this many absolute positions, whatever the block size: the key bias' page.
+inline constexpr std::int64_t kAttentionStepTokens = kKeyBiasPageTokens;
+/// Absolute positions per partial result; partial results are folded in ascending order. Both numbers decide bits.
+inline constexpr std::int64_t kAttentionSplitTokens = 256;
+
+namespace detail {
+
+/// What codes that the kernel cannot read become while a step is staged: floats.
+struct DecodedCodec {
+  using Code = float;
+  static constexpr int kBits = 32;
+  static constexpr int kDotDims = 1;
+  static constexpr bool kRotated = false;
+  static constexpr std::int64_t num_params(std::int64_t) noexcept { return 0; }
+  static void encode(const float* x, std::int64_t head_dim, Code* codes, std::uint16_t*) noexcept {
+    std::memcpy(codes, x, static_cast<std::size_t>(head_dim) * sizeof(float));
+  }
+  static constexpr float decode(Code code, const std::uint16_t*, std::int64_t) noexcept { return code; }
+};
+
+/// The codecs that the kernel reads in place; others become DecodedCodec.
+template <class C>
+struct IsPlainCodec : std::false_type {};
+template <class P>
+struct IsPlainCodec<PlainCodec<P>> : std::true_type {};
+template <class C>
+inline constexpr bool kReadsKeys = IsPlainCodec<C>::value || std::is_same_v<C, SymmetricKeyCodec> || std::is_same_v<C, GroupedCodec>;
+template <class C>
+inline constexpr bool kReadsValues = IsPlainCodec<C>::value || std::is_same_v<C, SymmetricValueCodec> || std::is_same_v<C, GroupedCodec>;
+template <class C>
+using KernelKey = std::conditional_t<kReadsKeys<C>, C, DecodedCodec>;
+template <class C>
+using KernelValue = std::conditional_t<kReadsValues<C>, C, DecodedCodec>;
+
+/// Keys whose scores are integer dot products; values whose one scale goes into the weights.
+template <class C>
+inline constexpr bool kIntegerDots = C::kDotDims == 4;
+template <class C>
+inline constexpr bool kScaledVectors = std::is_same_v<C, SymmetricValueCodec>;
+
+/// Formats that the processor converts itself, known by what their codes mean: a user's own type with these codes counts too.
+template <class C>
+constexpr bool decodes_like_half() noexcept {
+  if constexpr (std::is_same_v<typename C::Code, std::uint16_t>) {
+    return C::decode(std::uint16_t{0x3C00}, nullptr, 0) == 1.0f && C::decode(std::uint16_t{0x4248}, nullptr, 0) == 3.140625f &&
+           C::decode(std::uint16_t{1}, nullptr, 0) == 0x1p-24f && C::decode(std::uint16_t{0xFBFF}, nullptr, 0) == -65504.0f;
+  }
+  return false;
+}
+template <class C>
+constexpr bool decodes_like_upper_half() noexcept {
+  if constexpr (std::is_same_v<typename C::Code, std::uint16_t>) {
+    return C::decode(std::uint16_t{0x3F80}, nullptr, 0) == 1.0f && C::decode(std::uint16_t{0x4049}, nullptr, 0) == 3.140625f &&
+           C::decode(std::uint16_t{0xFF7F}, nullptr, 0) == -0x1.fep127f;
+  }
+  return false;
+}
+template <class C>
+inline constexpr bool kCodesAreHalf = decodes_like_half<C>();
+template <class C>
+inline constexpr bool kCodesAreUpperHalf = decodes_like_upper_half<C>();
+
+/// head_dim rounded up to whole lanes; with 4-bit codes, to whole groups on both sides of the nibble split.
+template <KVStorage KV>
+constexpr std::int64_t attention_padded_dim(std::int64_t head_dim) noexcept {
+  return round_up(head_dim, KV::Key::kBits == 4 || KV::Value::kBits == 4 ? 32 : 16);
+}
+
+/// The rows of up to `num_tokens` consecutive tokens of one sequence and one kv head; row = token * group + head in group.
+struct AttentionTile {
+  const BlockId* block_ids = nullptr;
+  std::int64_t kv_len = 0;
+  std::int64_t first_pos = 0;
+  std::int64_t num_tokens = 0;
+  std::int64_t kv_head = 0;
+  const float* q = nullptr;  // [num_tokens, group, head_dim], tokens q_stride apart
+  float* out = nullptr;      // [num_tokens, group, head_dim], tokens out_stride apart
+  float* lse = nullptr;      // [num_tokens, group], tokens num_q_heads apart; may be null
+};
+
+/// States of a tile's rows.
+struct AttentionRows {
+  float* max = nullptr;  // [rows]
+  float* sum = nullptr;  // [rows]
+  float* out = nullptr;  // [rows, padded_dim]
+};
+
+/// One step's codes: two halves of 16 keys each.
+struct AttentionStep {
+  const std::byte* keys[2] = {};
+  const std::byte* values[2] = {};
+  const std::uint16_t* key_params[2] = {};
+  const std::uint16_t* value_params[2] = {};
+};
+
+/// What all tiles of a launch share.
+struct AttentionLaunch {
+  const std::byte* base = nullptr;
+  std::int64_t block_stride = 0;
+  KVLayerMap map;
+  std::int64_t block_size = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t padded_dim = 0;        ///< head_dim rounded up to whole lanes
+  std::int64_t group = 1;             ///< query heads per kv head
+  std::int64_t rows = 1;              ///< most rows of a tile, a multiple of group
+  std::int64_t q_stride = 0, out_stride = 0, lse_stride = 0;
+  std::int64_t key_stride = 0;        ///< bytes from one dim (or word of dims) of 16 keys to the next
+  std::int64_t key_unit = 0;          ///< bytes from one key to the next inside a dim (or word of dims)
+  std::int64_t value_stride = 0;      ///< bytes from one token's value to the next
+  std::int64_t param_stride = 0;      ///< parameters from one kind to the next
+  float score_scale = 1.0f;           ///< softmax scale and the keys' tensor scale
+  float value_scale = 1.0f;
+  float softcap = 0.0f;
+  std::int64_t window = 0;
+  KeyBias key_bias{};
+  bool staged = false;  ///< pages are not in the kernel's order: each step is copied into it first
+  /// Copies positions [begin, end) of step `step` to `page`, in the kernel's order. Only called when staged.
+  void (*stage)(const void* view, const AttentionTile& tile, std::int64_t begin, std::int64_t end, std::byte* page) = nullptr;
+  const void* view = nullptr;
+  KVLayerMap stage_map;  ///< of the staged page
+  std::int64_t stage_bytes = 0;
+};
+
+/// One worker's memory.
+struct AttentionScratch {
+  float* scaled_q = nullptr;           // [rows, padded_dim]
+  std::int8_t* q_high = nullptr;       // [rows, padded_dim], upper part of the query's code
+  std::int8_t* q_low = nullptr;        // [rows, padded_dim]
+  float* q_scale = nullptr;            // [rows]
+  std::int32_t* q_start = nullptr;     // [rows, 2], what centred dots of the two parts start from
+  float* q_group_sum = nullptr;        // [rows, groups of 32 dims], scale * sum of codes
+  float* scores = nullptr;             // [rows, 32]
+  float* bias_score = nullptr;         // [rows]
+  float* turned_bias = nullptr;        // [padded_dim]
+  float* value_params = nullptr;       // [2 * groups of 32 dims, 32]
+  std::byte* page = nullptr;           // [stage_bytes]
+  AttentionRows part, total;
+};
+
+/// Hands out 64-byte aligned pieces of a block of memory; with a null base it only counts.
+class AttentionCarver {
+ public:
+  explicit AttentionCarver(std::byte* base) noexcept : base_(base) {}
+
+  template <class T>
+  void take(T*& pointer, std::int64_t count) noexcept {
+    pointer = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += round_up(count * static_cast<std::int64_t>(sizeof(T)), kKVAlignment);
+  }
+  void take(AttentionRows& rows, std::int64_t num_rows, std::int64_t padded_dim) noexcept {
+    take(rows.max, num_rows);
+    take(rows.sum, num_rows);
+    take(rows.out, num_rows * padded_dim);
+  }
+  void take(AttentionScratch& scratch, const AttentionLaunch& launch) noexcept {
+    const std::int64_t elements = launch.rows * launch.padded_dim;
+    const std::int64_t groups = ceil_div(launch.padded_dim, 32);
+    take(scratch.scaled_q, elements);
+    take(scratch.q_high, elements);
+    take(scratch.q_low, elements);
+    take(scratch.q_scale, launch.rows);
+    take(scratch.q_start, 2 * launch.rows);
+    take(scratch.q_group_sum, launch.rows * groups);
+    take(scratch.scores, launch.rows * kAttentionStepTokens);
+    take(scratch.bias_score, launch.rows);
+    take(scratch.turned_bias, launch.padded_dim);
+    take(scratch.value_params, 2 * groups * kAttentionStepTokens);
+    take(scratch.page, launch.stage_bytes);
+    take(scratch.part, launch.rows, launch.padded_dim);
+    take(scratch.total, launch.rows, launch.padded_dim);
+  }
+  std::int64_t used_bytes() const noexcept { return used_; }
+
+ private:
+  std::byte* base_;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace detail
+
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,139 @@
+/// \file Weighted sums of 32 values into a tile's rows, straight from the codes of the page.
+/// No include guard: cpu.hpp compiles it once per instruction set.
+#ifndef KVPAGE_ISA_BODY
+#include <kvpage/kernels/paged_attention/cpu.hpp>
+#else
+
+namespace detail {
+
+/// Where the values of a step are: half `h` starts at values[h]; `params` [2 * groups, 32] are decoded (4-bit codes only).
+struct ValueSource {
+  const AttentionStep* step;
+  std::int64_t stride;
+  std::int64_t padded_dim;
+  const float* params;
+};
+
+/// 16 dims from dim `d` on of the value at `codes`, token `t` of the step. One scale per vector is in the weights already.
+template <class Value>
+KVPAGE_LANES FloatLanes load_value(const ValueSource& source, const std::byte* codes, std::int64_t t, std::int64_t d) {
+  if constexpr (Value::kBits == 4) {
+    const std::int64_t half = source.padded_dim / 2;
+    const std::int64_t byte = d >= half ? d - half : d;
+    const IntLanes pair = load_u8(reinterpret_cast<const std::uint8_t*>(codes) + byte);
+    const IntLanes code = d >= half ? shift_right_int<4>(pair) : and_int(pair, broadcast_int(15));
+    const float* params = source.params + d / 32 * 2 * kAttentionStepTokens + t;
+    return fma(to_float(code), broadcast(params[0]), broadcast(params[kAttentionStepTokens]));
+  } else if constexpr (kScaledVectors<Value>) {
+    return to_float(load_s8(reinterpret_cast<const std::int8_t*>(codes) + d));
+  } else {
+    return load_plain<Value>(codes + d * Value::kBits / 8);
+  }
+}
+
+/// out [kRows, 16 * kVectors] += sum over t in [begin, end) of weights [kRows, 32] * value, t ascending.
+template <class Value, int kRows, int kVectors>
+inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::int64_t end, std::int64_t d, const float* weights,
+                            float* out, std::int64_t out_stride) {
+  FloatLanes acc[kRows][kVectors];
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    KVPAGE_UNROLL
+    for (int j = 0; j < kVectors; ++j) acc[r][j] = load(out + r * out_stride + 16 * j);
+  }
+  for (std::int64_t t = begin; t < end; ++t) {
+    const std::byte* codes = source.step->values[t / 16] + t % 16 * source.stride;
+    FloatLanes value[kVectors];
+    KVPAGE_UNROLL
+    for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, codes, t, d + 16 * j);
+    KVPAGE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const FloatLanes weight = broadcast(weights[r * kAttentionStepTokens + t]);
+      KVPAGE_UNROLL
+      for (int j = 0; j < kVectors; ++j) acc[r][j] = fma(weight, value[j], acc[r][j]);
+    }
+  }
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    KVPAGE_UNROLL
+    for (int j = 0; j < kVectors; ++j) store(out + r * out_stride + 16 * j, acc[r][j]);
+  }
+}
+
+/// accumulate_rows over all dims.
+template <class Value, int kRows>
+inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& source, std::int64_t begin, std::int64_t end,
+                            const float* weights, float* out) {
+  constexpr int kVectors = kTileRows >= 6 ? 4 : 2;
+  std::int64_t d = 0;
+  for (; launch.padded_dim - d >= 16 * kVectors; d += 16 * kVectors) {
+    accumulate_rows<Value, kRows, kVectors>(source, begin, end, d, weights, out + d, launch.padded_dim);
+  }
+  for (; d < launch.padded_dim; d += 16) {
+    accumulate_rows<Value, kRows, 1>(source, begin, end, d, weights, out + d, launch.padded_dim);
+  }
+}
+
+/// The visible keys of a row inside a step: [begin, end) of 0..32.
+struct VisibleKeys {
+  std::int64_t begin, end;
+};
+
+inline VisibleKeys visible_keys(const AttentionLaunch& launch, const AttentionTile& tile, std::int64_t step_pos, std::int64_t row) {
+  const std::int64_t position = tile.first_pos + row / launch.group;
+  std::int64_t begin = launch.window == 0 ? 0 : position - launch.window + 1 - step_pos;
+  std::int64_t end = (position + 1 < tile.kv_len ? position + 1 : tile.kv_len) - step_pos;
+  begin = begin < 0 ? 0 : begin;
+  end = end > kAttentionStepTokens ? kAttentionStepTokens : end;
+  return {begin, end > begin ? end : begin};
+}
+
+/// `kRows` rows from `row` on. Keys that not all of them see are added row by row, before and after the common part: a key
+/// beyond a row's limit is never multiplied, and every row adds its keys in ascending order.
+template <class Value, int kRows>
+inline void accumulate_group(const AttentionLaunch& launch, const AttentionTile& tile, const ValueSource& source, std::int64_t step_pos,
+                             std::int64_t row, const AttentionScratch& scratch) {
+  const float* weights = scratch.scores + row * kAttentionStepTokens;
+  float* out = scratch.part.out + row * launch.padded_dim;
+  VisibleKeys common{0, kAttentionStepTokens};
+  for (std::int64_t r = row; r < row + kRows; ++r) {
+    const VisibleKeys keys = visible_keys(launch, tile, step_pos, r);
+    common.begin = keys.begin > common.begin ? keys.begin : common.begin;
+    common.end = keys.end < common.end ? keys.end : common.end;
+  }
+  if (common.end < common.begin) common.end = common.begin;
+  for (int r = 0; r < kRows && kRows > 1; ++r) {
+    const VisibleKeys keys = visible_keys(launch, tile, step_pos, row + r);
+    const std::int64_t end = keys.end < common.begin ? keys.end : common.begin;
+    if (keys.begin < end) {
+      accumulate_dims<Value, 1>(launch, source, keys.begin, end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
+    }
+  }
+  if (common.begin < common.end) accumulate_dims<Value, kRows>(launch, source, common.begin, common.end, weights, out);
+  for (int r = 0; r < kRows && kRows > 1; ++r) {
+    const VisibleKeys keys = visible_keys(launch, tile, step_pos, row + r);
+    const std::int64_t begin = keys.begin > common.end ? keys.begin : common.end;
+    if (begin < keys.end) {
+      accumulate_dims<Value, 1>(launch, source, begin, keys.end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
+    }
+  }
+}
+
+/// Rows [0, num_rows), in the largest register tiles that fit.
+template <class Value>
+inline void accumulate_tile(const AttentionLaunch& launch, const AttentionTile& tile, const ValueSource& source, std::int64_t step_pos,
+                            const AttentionScratch& scratch, std::int64_t num_rows) {
+  std::int64_t row = 0;
+  if constexpr (kTileRows >= 6) {
+    for (; num_rows - row >= 6; row += 6) accumulate_group<Value, 6>(launch, tile, source, step_pos, row, scratch);
+    for (; num_rows - row >= 4; row += 4) accumulate_group<Value, 4>(launch, tile, source, step_pos, row, scratch);
+  }
+  if constexpr (kTileRows >= 3) {
+    for (; num_rows - row >= 3; row += 3) accumulate_group<Value, 3>(launch, tile, source, step_pos, row, scratch);
+    for (; num_rows - row >= 2; row += 2) accumulate_group<Value, 2>(launch, tile, source, step_pos, row, scratch);
+  }
+  for (; row < num_rows; ++row) accumulate_group<Value, 1>(launch, tile, source, step_pos, row, scratch);
+}
+
+}  // namespace detail
+#endif
