@@ -1,0 +1,83 @@
+/// \file The table of architectures: the only place in the code where model families have names.
+#pragma once
+
+#include "engine/model/model_spec.hpp"
+#include "engine/tokenizer/tokenizer_data.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kvpage::engine {
+
+/// Architectures by the `general.architecture` of the file.
+inline constexpr std::array kArchitectures{
+    ArchitectureTraits{.name = "llama",
+                       .rope_pairing = RopePairing::kAdjacent,
+                       .activation = GateActivation::kSilu,
+                       .qkv_bias = Presence::kOptional,
+                       .qk_norm = Presence::kAbsent,
+                       .post_norms = false,
+                       .scale_embedding = false,
+                       .full_attention_period = 0,
+                       .window_rope_theta = 0},
+    ArchitectureTraits{.name = "qwen2",
+                       .rope_pairing = RopePairing::kHalf,
+                       .activation = GateActivation::kSilu,
+                       .qkv_bias = Presence::kRequired,
+                       .qk_norm = Presence::kAbsent,
+                       .post_norms = false,
+                       .scale_embedding = false,
+                       .full_attention_period = 0,
+                       .window_rope_theta = 0},
+    ArchitectureTraits{.name = "gemma3",
+                       .rope_pairing = RopePairing::kHalf,
+                       .activation = GateActivation::kGeluTanh,
+                       .qkv_bias = Presence::kOptional,
+                       .qk_norm = Presence::kRequired,
+                       .post_norms = true,
+                       .scale_embedding = true,
+                       .full_attention_period = 6,
+                       .window_rope_theta = 10000.0},
+};
+
+/// The row of `name`, or nothing.
+constexpr std::optional<ArchitectureTraits> find_architecture(std::string_view name) {
+  for (const auto& row : kArchitectures) {
+    if (row.name == name) return row;
+  }
+  return std::nullopt;
+}
+
+/// "a, b, c", for error texts.
+inline std::string architecture_names() {
+  std::string text;
+  for (const auto& row : kArchitectures) text += (text.empty() ? "" : ", ") + std::string(row.name);
+  return text;
+}
+
+/// How texts are merged, by the `tokenizer.ggml.model` of the file.
+struct TokenizerModelName {
+  std::string_view name;
+  TokenizerKind kind;
+};
+inline constexpr std::array kTokenizerModels{
+    TokenizerModelName{"gpt2", TokenizerKind::kBpe},
+    TokenizerModelName{"llama", TokenizerKind::kSpm},
+};
+
+/// How texts are cut into words, by the `tokenizer.ggml.pre` of the file.
+struct PreTokenizerName {
+  std::string_view name;
+  PreTokenizer kind;
+  bool ignore_merges;
+};
+inline constexpr std::array kPreTokenizers{
+    PreTokenizerName{"gpt-2", PreTokenizer::kGpt2, false},
+    PreTokenizerName{"smollm", PreTokenizer::kSmol, false},
+    PreTokenizerName{"qwen2", PreTokenizer::kSingleDigits, false},
+    PreTokenizerName{"llama-bpe", PreTokenizer::kDigitTriples, true},
+};
+
+}  // namespace kvpage::engine

@@ -1,0 +1,40 @@
+/// \file Backend: what the transformer asks of the kernels, so that one forward pass serves every implementation.
+#pragma once
+
+#include <kvpage/base/error.hpp>
+#include <kvpage/kernels/activation/args.hpp>
+#include <kvpage/kernels/embedding/args.hpp>
+#include <kvpage/kernels/rms_norm/args.hpp>
+#include <kvpage/kernels/rope/args.hpp>
+#include <kvpage/quant/weight_view.hpp>
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace kvpage::engine {
+
+/// An implementation of all operations. Each operation is one call with the args struct of its kernel folder; besides:
+///  - `Weight load(view)`: a weight matrix in the form its kernels read;
+///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
+///    that share them;
+///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
+///  - `append_kv`, `paged_attention`, `copy_blocks` for any KVStorage; `KV<Format>` is the storage it prefers.
+template <class B>
+concept Backend = requires(B backend, typename B::Input& input, const typename B::Weight& weight, float* x, std::int64_t n) {
+  { B::kName } -> std::convertible_to<std::string_view>;
+  typename B::DefaultKV;
+  { backend.num_threads() } -> std::same_as<int>;
+  { backend.load(WeightView{}) } -> std::same_as<typename B::Weight>;
+  { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
+  { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;
+  { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;
+  { backend.rms_norm(RmsNormArgs{}) } -> std::same_as<Status>;
+  { backend.rope(RopeArgs{}) } -> std::same_as<Status>;
+  { backend.glu(GluArgs{}) } -> std::same_as<Status>;
+  { backend.soft_cap(SoftCapArgs{}) } -> std::same_as<Status>;
+  { B::kernel_name(weight) } -> std::same_as<std::string>;
+  { B::weight_bytes(weight) } -> std::same_as<std::int64_t>;
+};
+
+}  // namespace kvpage::engine

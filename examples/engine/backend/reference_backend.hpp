@@ -1,0 +1,69 @@
+/// \file ReferenceBackend: the oracle of every operation, loops in double; for checking, not for speed.
+#pragma once
+
+#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/kernels/activation/reference.hpp>
+#include <kvpage/kernels/append_kv/reference.hpp>
+#include <kvpage/kernels/copy_blocks/reference.hpp>
+#include <kvpage/kernels/embedding/reference.hpp>
+#include <kvpage/kernels/gemm/reference.hpp>
+#include <kvpage/kernels/paged_attention/reference.hpp>
+#include <kvpage/kernels/rms_norm/reference.hpp>
+#include <kvpage/kernels/rope/reference.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace kvpage::engine {
+
+/// Implements the backend concept of backend.hpp with the reference kernels, on the caller's thread.
+class ReferenceBackend {
+ public:
+  static constexpr std::string_view kName = "reference";
+  using DefaultKV = ReferenceKVFormat;
+  template <KVFormat F>
+  using KV = PagedKV<F, TokenMajorLayout>;
+
+  using Weight = WeightView;
+  /// Activations that several matrices read.
+  struct Input {
+    const float* x = nullptr;  // [num_rows, cols]
+    std::int64_t stride = 0;
+    std::int64_t num_rows = 0;
+  };
+
+  explicit ReferenceBackend(int /*num_threads*/) {}
+  int num_threads() const noexcept { return 1; }
+
+  Weight load(const WeightView& view) { return view; }
+  static std::string kernel_name(const Weight&) { return "double"; }
+  static std::int64_t weight_bytes(const Weight& weight) { return weight.rows * weight.row_bytes; }
+
+  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, Input& input) {
+    input = {x, stride, num_rows};
+    return {};
+  }
+  Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate) {
+    return reference::gemm({.weight = weight, .x = input.x, .x_stride = input.stride, .num_rows = input.num_rows, .bias = bias,
+                            .out = out, .out_stride = out_stride, .accumulate = accumulate});
+  }
+  Status embedding(const EmbeddingArgs& args) { return reference::embedding(args); }
+  Status rms_norm(const RmsNormArgs& args) { return reference::rms_norm(args); }
+  Status rope(const RopeArgs& args) { return reference::rope(args); }
+  Status glu(const GluArgs& args) { return reference::glu(args); }
+  Status soft_cap(const SoftCapArgs& args) { return reference::soft_cap(args); }
+  template <KVStorage KV>
+  Status append_kv(const AppendKvArgs<KV>& args) {
+    return reference::append_kv(args);
+  }
+  template <KVStorage KV>
+  Status paged_attention(const PagedAttentionArgs<KV>& args) {
+    return reference::paged_attention(args);
+  }
+  template <KVStorage KV>
+  Status copy_blocks(const CopyBlocksArgs<KV>& args) {
+    return reference::copy_blocks(args);
+  }
+};
+
+}  // namespace kvpage::engine

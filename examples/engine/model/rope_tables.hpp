@@ -1,0 +1,31 @@
+/// \file RopeTables: the rotary frequencies of a kind of layers, and what the KV cache needs of them.
+#pragma once
+
+#include "engine/model/model_spec.hpp"
+
+#include <kvpage/cache/key_bias.hpp>
+
+#include <vector>
+
+namespace kvpage::engine {
+
+/// Made once per kind of layer (layers with a window may have their own base).
+struct RopeTables {
+  /// `factors` [rotary_dim / 2] or empty; `context_tokens` bounds the positions of the key-bias pages, 0 = none are made.
+  RopeTables(const ModelSpec& spec, RopeScaling scaling, const std::vector<float>& factors, std::int64_t context_tokens)
+      : inv_freq(static_cast<std::size_t>(spec.rotary_dim / 2)) {
+    scaling.factors = factors;
+    rope_frequencies(scaling, spec.rotary_dim, inv_freq);
+    magnitude = rope_magnitude(scaling);
+    num_pages = ceil_div(context_tokens, kKeyBiasPageTokens);
+    page_rotation.resize(static_cast<std::size_t>(num_pages * spec.rotary_dim));
+    fill_page_rotation(inv_freq.data(), spec.rotary_dim, num_pages, page_rotation.data());
+  }
+
+  std::vector<float> inv_freq;       // [rotary_dim / 2]
+  std::vector<float> page_rotation;  // [num_pages, rotary_dim / 2, 2]
+  std::int64_t num_pages = 0;
+  float magnitude = 1;
+};
+
+}  // namespace kvpage::engine

@@ -1,0 +1,35 @@
+/// \file Workspace: the activations of one step, allocated once.
+#pragma once
+
+#include "engine/model/model_spec.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// Buffers for at most `max_tokens` rows; row i of a buffer is its i-th token.
+struct Workspace {
+  explicit Workspace(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows) {
+    const auto rows = [max_tokens](std::int64_t cols) { return std::vector<float>(static_cast<std::size_t>(max_tokens * cols)); };
+    hidden = rows(spec.hidden_size);
+    normed = rows(spec.hidden_size);
+    q = rows(spec.num_q_heads * spec.head_dim);
+    k = rows(spec.num_kv_heads * spec.head_dim);
+    v = rows(spec.num_kv_heads * spec.head_dim);
+    attention = rows(spec.num_q_heads * spec.head_dim);
+    gate = rows(spec.ffn_size);
+    up = rows(spec.ffn_size);
+    logits.resize(static_cast<std::size_t>(max_logit_rows * spec.vocab_size));
+  }
+
+  std::vector<float> hidden;     // [max_tokens, hidden_size], the residual stream
+  std::vector<float> normed;     // [max_tokens, hidden_size], also the output of a block before its post-norm
+  std::vector<float> q;          // [max_tokens, num_q_heads, head_dim]
+  std::vector<float> k, v;       // [max_tokens, num_kv_heads, head_dim]
+  std::vector<float> attention;  // [max_tokens, num_q_heads, head_dim]
+  std::vector<float> gate, up;   // [max_tokens, ffn_size]
+  std::vector<float> logits;     // [max_logit_rows, vocab_size]
+};
+
+}  // namespace kvpage::engine

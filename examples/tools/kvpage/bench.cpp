@@ -1,0 +1,81 @@
+#include "engine/generation.hpp"
+#include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/loaded_model.hpp"
+
+#include <kvpage/base/philox.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <span>
+#include <string>
+
+namespace kvpage::cli {
+namespace {
+
+/// `count` ids drawn from [0, vocab_size), different for every seed and stream of positions.
+std::vector<TokenId> random_ids(std::uint64_t seed, std::int64_t count, std::int64_t first_position, std::int64_t vocab_size) {
+  std::vector<TokenId> ids;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const DrawKey key{.seed = seed, .position = static_cast<std::uint32_t>(first_position + i)};
+    ids.push_back(static_cast<TokenId>(draw_bits(key) % static_cast<std::uint64_t>(vocab_size)));
+  }
+  return ids;
+}
+
+std::string json_array(std::span<const TokenId> ids) {
+  std::string text = "[";
+  for (const TokenId id : ids) text += (text.size() > 1 ? ", " : "") + std::to_string(id);
+  return text + "]";
+}
+
+double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const engine::Generation& g,
+                std::int64_t positions) {
+  std::printf("{\"model\": \"%s\", \"kernels\": \"%s\", \"kv_type\": \"%.*s\", \"threads\": %d, ", m.model->spec().name.c_str(),
+              o.model.kernels.c_str(), static_cast<int>(m.model->kv_type().size()), m.model->kv_type().data(), m.model->num_threads());
+  std::printf("\"prompt_tokens\": %lld, \"depth_tokens\": %lld, \"generated_tokens\": %zu, \"positions_computed\": %lld, ",
+              static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens), g.ids.size(),
+              static_cast<long long>(positions));
+  std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %.9g, \"decode_steps\": %lld, ", m.load_s, g.prefill_s, g.decode_s,
+              static_cast<long long>(g.decode_steps));
+  std::printf("\"prompt_ids\": %s, \"output_ids\": %s}\n", json_array(prompt).c_str(), json_array(g.ids).c_str());
+}
+
+void print_text(const BenchOptions& o, const LoadedModel& m, const engine::Generation& g) {
+  std::printf("load     %10.3f s\n", m.load_s);
+  std::printf("prefill  %10.3f s  %10.1f tok/s  (%lld tokens at depth %lld)\n", g.prefill_s, rate(o.prompt_tokens, g.prefill_s),
+              static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens));
+  std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", g.decode_s, rate(g.decode_steps, g.decode_s),
+              static_cast<long long>(g.decode_steps));
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options) {
+  const std::int64_t context = options.depth_tokens + options.prompt_tokens + options.generate_tokens;
+  LoadedModel m = load_model(options.model, context, engine::kDefaultStepTokens);
+  const std::int64_t vocab_size = m.model->spec().vocab_size;
+  engine::SequenceRunner runner(*m.model);
+  const auto depth = random_ids(options.seed, options.depth_tokens, options.prompt_tokens, vocab_size);
+  if (!depth.empty()) {
+    const auto filled = runner.append(depth, engine::LogitRows::kNone);
+    if (!filled) throw_run_failure(filled.error());
+  }
+  const auto prompt = random_ids(options.seed, options.prompt_tokens, 0, vocab_size);
+  engine::GenerationOptions generation;
+  generation.sampling.temperature = 0;
+  // The prompt's own logits give the first token: N tokens take N - 1 decode steps. `--gen 0` times the prompt alone.
+  generation.max_tokens = std::max<std::int64_t>(options.generate_tokens, 1);
+  auto result = engine::generate(runner, depth, prompt, generation, {}, {});
+  if (!result) throw_run_failure(result.error());
+  if (options.generate_tokens == 0) result->ids.clear();
+  if (options.json) {
+    print_json(options, m, prompt, *result, runner.computed_positions());
+  } else {
+    print_text(options, m, *result);
+  }
+  return kExitOk;
+}
+
+}  // namespace kvpage::cli

@@ -1,0 +1,211 @@
+/// \file Command line of kvpage: one subcommand per verb, parsed here and run elsewhere.
+#include "tools/kvpage/options.hpp"
+
+#include "engine/language_model.hpp"
+#include "tools/kvpage/failure.hpp"
+
+#include <kvpage/base/error.hpp>
+#include <kvpage/base/version.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvpage::cli {
+namespace {
+
+std::string join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
+/// A verb: its subcommand and what runs when it was chosen.
+struct Verb {
+  CLI::App* app;
+  std::function<int()> action;
+};
+
+void add_model_options(CLI::App& app, ModelOptions& o) {
+  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required()->check(CLI::ExistingFile);
+  app.add_option("--kernels", o.kernels, "implementation of the kernels")
+      ->check(CLI::IsMember(engine::backend_names()))
+      ->capture_default_str();
+  app.add_option("--kv-type", o.kv_type, "precision of the KV cache: " + join(engine::kv_type_names()))
+      ->check(CLI::IsMember(engine::kv_type_names()));
+  app.add_option("--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--progress", o.progress, "progress of loading and prefill")
+      ->check(CLI::IsMember({"auto", "none", "json"}))
+      ->capture_default_str();
+}
+
+void add_context(CLI::App& app, ModelOptions& o) {
+  app.add_option("--ctx", o.context_tokens, "context in tokens; 0 = the model's limit, at most 8192")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+}
+
+Verb add_run(CLI::App& root) {
+  auto o = std::make_shared<RunOptions>();
+  auto* app = root.add_subcommand("run", "Stream the answer to a prompt, or chat without --prompt");
+  add_model_options(*app, o->model);
+  add_context(*app, o->model);
+  app->add_option("--prompt", o->prompt, "text of the user (without it: interactive chat)");
+  app->add_option("--system", o->system, "system message of the chat");
+  app->add_flag("--raw", o->raw, "no chat template: continue the text itself");
+  app->add_option("--max-tokens", o->max_tokens, "longest answer in tokens")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--temperature", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
+  app->add_option("--top-k", o->top_k, "keep the k likeliest tokens; 0 = off")->capture_default_str();
+  app->add_option("--top-p", o->top_p, "keep the smallest set of this probability")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
+  app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
+  app->add_option("--repetition-penalty", o->repetition_penalty, "1 = off")->check(CLI::PositiveNumber)->capture_default_str();
+  app->add_option("--seed", o->seed, "seed of the random draws; without it one is drawn and shown");
+  app->footer("Examples:\n  kvpage run --model m.gguf --prompt \"Why is the sky blue?\"\n"
+              "  kvpage run --model m.gguf --raw --prompt \"Once upon a time\" --max-tokens 50\n"
+              "  kvpage run --model m.gguf                      (chat; end with Ctrl-D)");
+  return {app, [o] { return run(*o); }};
+}
+
+Verb add_tokenize(CLI::App& root) {
+  auto o = std::make_shared<TokenizeOptions>();
+  auto* app = root.add_subcommand("tokenize", "Print the token ids of a text as a JSON array; never adds BOS");
+  app->add_option("--model", o->model, "GGUF file")->required()->check(CLI::ExistingFile);
+  app->add_option("--file", o->file, "text; without it standard input")->check(CLI::ExistingFile);
+  app->add_flag("--parse-special", o->parse_special, "special tokens written in the text become their ids");
+  app->footer("Example:\n  printf 'Hello' | kvpage tokenize --model m.gguf");
+  return {app, [o] { return tokenize(*o); }};
+}
+
+Verb add_detokenize(CLI::App& root) {
+  auto o = std::make_shared<TokenizeOptions>();
+  auto* app = root.add_subcommand("detokenize", "Print the text of a JSON array of token ids");
+  app->add_option("--model", o->model, "GGUF file")->required()->check(CLI::ExistingFile);
+  app->add_option("--file", o->file, "JSON array; without it standard input")->check(CLI::ExistingFile);
+  app->footer("Example:\n  echo '[9690, 198]' | kvpage detokenize --model m.gguf");
+  return {app, [o] { return detokenize(*o); }};
+}
+
+Verb add_score(CLI::App& root) {
+  auto o = std::make_shared<ScoreOptions>();
+  auto* app = root.add_subcommand("score", "Log-probabilities of given continuations, one JSON line per input line");
+  add_model_options(*app, o->model);
+  add_context(*app, o->model);
+  app->add_option("--input", o->input, "lines {\"prompt_ids\": [..], \"continuation_ids\": [..]}; - = standard input")->required();
+  app->add_option("--chunk", o->chunk_tokens, "prompt tokens computed per step")
+      ->check(CLI::Range(std::int64_t{1}, engine::kMaxStepTokens))
+      ->capture_default_str();
+  app->footer("Example:\n  echo '{\"prompt_ids\":[1,9690],\"continuation_ids\":[198]}' | kvpage score --model m.gguf --input -");
+  return {app, [o] { return score(*o); }};
+}
+
+Verb add_perplexity(CLI::App& root) {
+  auto o = std::make_shared<PerplexityOptions>();
+  auto* app = root.add_subcommand("perplexity", "Perplexity of a text: the second half of each window is scored");
+  add_model_options(*app, o->model);
+  app->add_option("--file", o->file, "text")->required()->check(CLI::ExistingFile);
+  app->add_option("--ctx", o->window_tokens, "tokens per window")
+      ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->footer("Example:\n  kvpage perplexity --model m.gguf --file wiki.txt --ctx 512");
+  return {app, [o] { return perplexity(*o); }};
+}
+
+Verb add_bench(CLI::App& root) {
+  auto o = std::make_shared<BenchOptions>();
+  auto* app = root.add_subcommand("bench", "Time one case: load, prefill and decode of seeded random tokens");
+  add_model_options(*app, o->model);
+  app->add_option("--prompt-tokens", o->prompt_tokens, "tokens of the timed prompt")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--gen", o->generate_tokens, "tokens to generate")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--depth", o->depth_tokens, "positions filled before the timed prompt")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--seed", o->seed, "seed of the prompt ids")->capture_default_str();
+  app->add_flag("--json", o->json, "one JSON object instead of text");
+  app->footer("Example:\n  kvpage bench --model m.gguf --threads 2 --prompt-tokens 512 --gen 128 --json");
+  return {app, [o] { return bench(*o); }};
+}
+
+Verb add_inspect(CLI::App& root) {
+  auto o = std::make_shared<InspectOptions>();
+  auto* app = root.add_subcommand("inspect", "Show what a model file holds");
+  app->add_option("FILE", o->file, "GGUF file")->required()->check(CLI::ExistingFile);
+  app->add_flag("--kernels", o->kernels, "per tensor: the kernel that runs and its bytes");
+  app->add_option("--backend", o->backend, "implementation that --kernels describes")
+      ->check(CLI::IsMember(engine::backend_names()))
+      ->capture_default_str();
+  app->footer("Example:\n  kvpage inspect --kernels m.gguf");
+  return {app, [o] { return inspect(*o); }};
+}
+
+Verb add_template(CLI::App& root) {
+  auto o = std::make_shared<TemplateOptions>();
+  auto* app = root.add_subcommand("template", "Render a chat template; prints the bytes and nothing else");
+  auto* source = app->add_option_group("source", "where the template comes from");
+  source->add_option("--model", o->model, "GGUF file with a template")->check(CLI::ExistingFile);
+  source->add_option("--template", o->template_file, "file with a template")->check(CLI::ExistingFile);
+  source->require_option(1);
+  app->add_option("--messages", o->messages, "JSON array of messages")->required()->check(CLI::ExistingFile);
+  app->add_option("--tools", o->tools, "JSON array of tools")->check(CLI::ExistingFile);
+  app->add_flag("!--no-generation-prompt", o->generation_prompt, "leave out the start of the answer");
+  app->footer("Example:\n  kvpage template --model m.gguf --messages chat.json");
+  return {app, [o] { return render_template(*o); }};
+}
+
+std::string version_text() {
+  return "kvpage " + std::to_string(KVPAGE_VERSION_MAJOR) + "." + std::to_string(KVPAGE_VERSION_MINOR) + "." +
+         std::to_string(KVPAGE_VERSION_PATCH) + " (compiler " __VERSION__ ")";
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app{"kvpage: run, score, measure and inspect language models"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 ok, 1 run failed, 2 usage, 3 file cannot be loaded, 4 does not fit.\n"
+             "Try: kvpage run --help");
+  const std::vector<Verb> verbs = {add_run(app),   add_tokenize(app), add_detokenize(app), add_score(app), add_perplexity(app),
+                                   add_bench(app), add_inspect(app),  add_template(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  for (const Verb& verb : verbs) {
+    if (verb.app->parsed()) return verb.action();
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace kvpage::cli
+
+int main(int argc, char** argv) {
+  using namespace kvpage;
+  try {
+    return cli::dispatch(argc, argv);
+  } catch (const cli::Failure& failure) {
+    std::fprintf(stderr, "kvpage: %s\n", failure.what());
+    return failure.exit_code();
+  } catch (const ConfigError& error) {
+    std::fprintf(stderr, "kvpage: %s (value %lld, limit %lld %s)\n", error.what(), static_cast<long long>(error.value()),
+                 static_cast<long long>(error.limit()), error.unit());
+    return cli::kExitUsage;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "kvpage: out of memory; try a smaller --ctx\n");
+    return cli::kExitDoesNotFit;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kvpage: %s\n", error.what());
+    return cli::kExitRun;
+  }
+}

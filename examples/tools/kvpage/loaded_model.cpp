@@ -1,0 +1,81 @@
+#include "tools/kvpage/loaded_model.hpp"
+
+#include "engine/tokenizer_from_gguf.hpp"
+#include "tools/kvpage/failure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+namespace kvpage::cli {
+
+void throw_load_failure(const engine::LoadError& error) { throw Failure(kExitLoad, error.to_string()); }
+
+void throw_run_failure(const engine::RunError& error) {
+  const bool full = error.kind == engine::RunError::Kind::kContextFull;
+  throw Failure(full ? kExitDoesNotFit : kExitRun, error.message);
+}
+
+TextModel open_text_model(const std::string& path) {
+  engine::Gguf file = loaded(engine::Gguf::open(path));
+  engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(file));
+  return {std::move(file), std::move(tokenizer)};
+}
+
+bool LoadedModel::ends_answer(TokenId id) const { return std::binary_search(end_tokens.begin(), end_tokens.end(), id); }
+
+LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
+  const auto start = std::chrono::steady_clock::now();
+  auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
+  const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
+  engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(*file));
+  auto end_tokens = loaded(engine::read_end_tokens(*file, tokenizer));
+  if (pool_tokens > spec.context_limit_tokens) {
+    throw Failure(kExitDoesNotFit, "a context of " + std::to_string(pool_tokens) + " tokens is more than the model's limit of " +
+                                       std::to_string(spec.context_limit_tokens) + "; ask for less");
+  }
+  auto progress = std::make_unique<ProgressBar>(options.progress);
+  engine::ModelConfig config;
+  config.kernels = options.kernels;
+  config.kv_type = options.kv_type;
+  config.pool_tokens = pool_tokens;
+  config.step_tokens = step_tokens;
+  config.num_threads = options.threads;
+  config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
+  auto model = loaded(engine::load_language_model(*file, spec, config));
+  const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};
+}
+
+std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file) {
+  const auto source = loaded(engine::read_chat_template(file));
+  if (!source) return std::nullopt;
+  auto compiled = engine::ChatTemplate::compile(*source);
+  if (!compiled) throw Failure(kExitLoad, file.path() + ": " + compiled.error().text());
+  return std::move(*compiled);
+}
+
+std::string special_text(const engine::Tokenizer& tokenizer, std::optional<TokenId> id) {
+  return id ? std::string(tokenizer.token_bytes(*id, true)) : std::string();
+}
+
+std::tm local_time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  return local;
+}
+
+std::string read_text(const std::optional<std::string>& path) {
+  if (!path || *path == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::ifstream stream(*path, std::ios::binary);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  if (!stream) throw Failure(kExitLoad, *path + ": cannot be read");
+  return text.str();
+}
+
+}  // namespace kvpage::cli

@@ -1,0 +1,68 @@
+/// \file A model file as the verbs use it: opened, with its tokenizer, and, for the verbs that compute, its weights.
+#pragma once
+
+#include "engine/chat/chat_template.hpp"
+#include "engine/language_model.hpp"
+#include "engine/loader/gguf.hpp"
+#include "engine/sequence_runner.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
+#include "tools/kvpage/options.hpp"
+#include "tools/kvpage/progress_bar.hpp"
+
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvpage::cli {
+
+/// Ends the verb because a file cannot be used.
+[[noreturn]] void throw_load_failure(const engine::LoadError& error);
+
+/// The value, or a Failure with the load error's text.
+template <class T>
+T loaded(Expected<T, engine::LoadError> result) {
+  if (!result) throw_load_failure(result.error());
+  return std::move(*result);
+}
+
+/// Ends the verb with the run error's exit code.
+[[noreturn]] void throw_run_failure(const engine::RunError& error);
+
+/// A file with its tokenizer; no weights are touched.
+struct TextModel {
+  engine::Gguf file;
+  engine::Tokenizer tokenizer;
+};
+TextModel open_text_model(const std::string& path);
+
+/// A model ready to compute. Members are in the order of their lifetimes.
+struct LoadedModel {
+  std::unique_ptr<engine::Gguf> file;
+  engine::Tokenizer tokenizer;
+  std::vector<TokenId> end_tokens;
+  std::unique_ptr<ProgressBar> progress;
+  std::unique_ptr<engine::LanguageModel> model;
+  double load_s = 0;  ///< from opening the file to being ready
+
+  bool ends_answer(TokenId id) const;
+};
+
+/// Loads `options.model`; `pool_tokens` and `step_tokens` as in engine::ModelConfig.
+/// Errors: Failure with kExitLoad, kExitUsage or kExitDoesNotFit.
+LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens);
+
+/// The compiled chat template of the file, if it has one. Errors: Failure when it cannot be compiled.
+std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file);
+
+/// The text of a special token for templates; empty if the tokenizer has none.
+std::string special_text(const engine::Tokenizer& tokenizer, std::optional<TokenId> id);
+
+/// The clock of templates that print a date.
+std::tm local_time_now();
+
+/// Whole content of a file, or of standard input for "-" or nothing. Errors: Failure.
+std::string read_text(const std::optional<std::string>& path);
+
+}  // namespace kvpage::cli
