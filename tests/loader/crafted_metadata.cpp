@@ -88,7 +88,7 @@ std::vector<CraftedFile> crafted_preambles() {
       with_counts("num_metadata_2_63", 3, k2To63),
       with_counts("num_metadata_max", 3, kMax64),
       with_counts("num_metadata_beyond_file", 3, 1000),
-      above_limit("num_tensors_above_limit", 131'073, 4),
+      above_limit("num_tensors_above_limit", 65'537, 4),
       above_limit("num_metadata_above_limit", 3, 65'537),
   };
 }

@@ -88,6 +88,9 @@ std::vector<CraftedFile> crafted_places() {
   header_alone.resize(header_alone.size() - (32 + 128 + 144));
   GgufWriter sum_wraps = right_file();
   for (const char* name : {"a", "b"}) sum_wraps.tensor(name, {(std::uint64_t{1} << 60) - 1}, 0, "").offset = 0;
+  GgufWriter many;  // as many as are allowed: the lists that they need must stay small
+  for (int i = 0; i < 65'536; ++i) many.tensor("t" + std::to_string(i), {4}, 0, std::string(16, '\5'));
+  many.tensors.back().offset = 0;
   GgufWriter coarse = right_file();  // offsets fit 32 but not 64
   coarse.number("general.alignment", std::uint32_t{64});
   return {
@@ -102,6 +105,7 @@ std::vector<CraftedFile> crafted_places() {
       with_offset("inside_another", 64, "overlaps"),
       {"overlap_by_tail", "tensor '", "overlaps", inside.bytes()},
       {"sizes_sum_wraps", "tensor 'a'", "bytes of data", sum_wraps.bytes()},
+      {"last_of_many_overlaps", "tensor '", "overlaps", many.bytes()},
       {"alignment_of_the_key", "tensor 'second'", "32", coarse.bytes()},
       {"no_data", "tensor 'first'", "0 bytes of data", std::move(header_alone)},
       without_last("last_byte_missing", 1, "bytes of data"),

@@ -132,7 +132,7 @@ class StreamingGgufReader {
     require(version == 2 || version == 3, "version 2 or 3");
     const std::uint64_t num_tensors = number(8);
     const std::uint64_t num_entries = number(8);
-    require(num_tensors <= 131072 && num_entries <= 65536, "sane counts");
+    require(num_tensors <= 65536 && num_entries <= 65536, "sane counts");
     for (std::uint64_t i = 0; i < num_entries; ++i) entry();
     for (std::uint64_t i = 0; i < num_tensors; ++i) tensor();
     if (num_tensors == 0) return;

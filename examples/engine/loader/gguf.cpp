@@ -116,9 +116,8 @@ LoadError Gguf::error(std::string item, std::string wanted, std::string found, s
 
 LoadError Gguf::wrong_type(const GgufEntry& entry, std::string wanted) const {
   std::string found = "a value of type " + entry.value.type_name();
-  if (entry.value.type != GgufType::kArray) {
-    if (const auto number = integer_as<std::int64_t>(entry.value.type, entry.value.bytes)) found += " with value " + std::to_string(*number);
-  }
+  const auto number = integer_as<std::int64_t>(entry.value.type, entry.value.bytes);
+  if (number) found += " with value " + std::to_string(*number);
   return error("key '" + printable(entry.key) + "'", std::move(wanted), std::move(found),
                "convert the model again with current tools");
 }

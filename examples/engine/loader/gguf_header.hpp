@@ -44,8 +44,8 @@ struct GgufTensor {
 struct GgufHeader {
   std::uint32_t version = 0;
   std::uint32_t alignment = 0;
-  std::vector<GgufEntry> metadata;   ///< in file order, keys unique
-  std::vector<GgufTensor> tensors;   ///< in file order, names unique, data inside the file and disjoint
+  std::vector<GgufEntry> metadata;  ///< in file order, keys unique
+  std::vector<GgufTensor> tensors;  ///< in file order, names unique, data inside the file and disjoint
 
   /// The entry of `key`, or nullptr. Cost: linear in the number of keys (tens).
   const GgufEntry* find_entry(std::string_view key) const noexcept;
@@ -54,7 +54,7 @@ struct GgufHeader {
 /// Bounds that no sane file passes; they keep a hostile header from costing memory.
 struct GgufLimits {
   static constexpr std::uint64_t kMaxMetadataEntries = 65'536;
-  static constexpr std::uint64_t kMaxTensors = 131'072;
+  static constexpr std::uint64_t kMaxTensors = 65'536;
   static constexpr std::uint64_t kMaxKeyBytes = 65'535;
   static constexpr std::uint64_t kMaxTensorNameBytes = 64;
   static constexpr std::uint32_t kMinAlignment = 8;

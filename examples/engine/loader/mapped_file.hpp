@@ -38,7 +38,7 @@ class MappedFile {
 /// While one exists, reading a mapped file beyond its new, shorter end prints which file shrank and exits with code 3.
 ///
 /// Without it the kernel kills the process without a word. Other SIGBUS causes keep their previous effect.
-/// Threads: create and destroy on one thread, while no other thread changes signal handlers.
+/// Requires: at most one exists at a time, and nobody else changes the SIGBUS handler meanwhile. It acts on all threads.
 class TruncationGuard {
  public:
   TruncationGuard();
