@@ -93,7 +93,7 @@ KVPAGE_END_NAMESPACE
 #endif
 
 /// Marks a function of the vocabulary: it must vanish into the kernel that calls it.
-#define KVPAGE_LANES [[gnu::always_inline]] inline
+#define KVPAGE_LANES inline __attribute__((always_inline))
 
 /// Opens the region of one Isa at file scope: its target options and its namespace. Close it with KVPAGE_ISA_END.
 #define KVPAGE_ISA_BEGIN_GENERIC KVPAGE_BEGIN_NAMESPACE namespace generic {

@@ -17,6 +17,8 @@ struct MaskLanes {
   __m256 lo, hi;
 };
 
+inline constexpr int kLaneRegisters = 8;
+
 KVPAGE_LANES MaskLanes first_lanes(int count) {
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(count), index)),

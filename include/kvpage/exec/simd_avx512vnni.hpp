@@ -21,6 +21,7 @@ struct MaskLanes {
   __mmask16 v;
 };
 
+inline constexpr int kLaneRegisters = 32;
 inline constexpr int kCenteredStart = -128;
 
 KVPAGE_LANES __mmask16 first_bits(int count) {

@@ -30,6 +30,9 @@ struct MaskLanes {
   bool v[16];
 };
 
+/// How many values of 16 lanes the registers hold (few here: loops over memory gain nothing from large tiles).
+inline constexpr int kLaneRegisters = 4;
+
 /// dot_centered sums (code - 128) * x if its accumulator starts at kCenteredStart * sum(x).
 inline constexpr int kCenteredStart = -128;
 

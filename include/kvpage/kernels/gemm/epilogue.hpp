@@ -1,0 +1,19 @@
+/// \file Epilogues of the packed GEMM: what happens to a block of finished sums.
+#pragma once
+
+#include <kvpage/exec/simd.hpp>
+#include <kvpage/kernels/gemm/panel_layout.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// Writes `num_cols` <= 32 columns of sums [num_rows, 32] to out [num_rows, num_cols], with bias [num_cols] or null added, and
+/// with `accumulate` what out held.
+using StoreBlock = void (*)(const float* sums, std::int64_t num_rows, std::int64_t num_cols, const float* bias, float* out,
+                            std::int64_t out_stride, bool accumulate);
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE
+
+#define KVPAGE_ISA_BODY <kvpage/kernels/gemm/epilogue_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>

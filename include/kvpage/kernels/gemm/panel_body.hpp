@@ -1,0 +1,252 @@
+/// \file Tiles of panels of codes. No include guard: panel_kernels.hpp compiles it once per instruction set.
+#ifndef KVPAGE_ISA_BODY
+#include <kvpage/kernels/gemm/panel_kernels.hpp>
+#else
+
+/// Tile sizes that leave registers for the operands.
+inline constexpr int kTileHalves = kLaneRegisters >= 32 ? 2 : 1;
+inline constexpr int kMaxTileRows = kLaneRegisters >= 32 ? 6 : kLaneRegisters >= 8 ? 3 : 1;
+
+namespace detail {
+using kvpage::detail::TileInput;
+
+/// To the left by kBits, or to the right by -kBits.
+template <int kBits>
+KVPAGE_LANES ByteLanes shift_bytes(ByteLanes a) {
+  if constexpr (kBits >= 0) return shift_left_bytes<kBits>(a);
+  if constexpr (kBits < 0) return shift_right_bytes<-kBits>(a);
+}
+
+/// Levels of quad kQuad (k = 4 kQuad ..) of the 16 rows of `half`, from the codes of a sub-block.
+template <PanelShape kShape, int kQuad>
+KVPAGE_LANES ByteLanes panel_levels(const std::byte* codes, int half) {
+  constexpr PanelLayout kLayout{kShape};
+  const std::byte* lanes = codes + 64 * half;
+  if constexpr (kShape.code_bits == 8) return load_bytes(lanes + 128 * kQuad);
+  ByteLanes level;
+  if constexpr (kLayout.has_nibbles()) {
+    const ByteLanes both = load_bytes(lanes + 128 * (kQuad % 4));
+    level = and_bytes(kQuad < 4 ? both : shift_right_bytes<4>(both), broadcast_byte(15));
+    if constexpr (kShape.has_levels) level = lookup_bytes(broadcast_table(&kShape.levels), level);
+  }
+  if constexpr (kLayout.has_pairs()) {
+    const ByteLanes pairs = load_bytes(lanes + kLayout.pair_offset() + 128 * (kQuad / 4));
+    constexpr int kShift = kLayout.pair_low_bit() - 2 * (kQuad % 4);
+    const ByteLanes moved = shift_bytes<kShift>(pairs);
+    const ByteLanes mask = broadcast_byte(3 << kLayout.pair_low_bit());
+    level = kLayout.has_nibbles() ? merge_bytes(level, moved, mask) : and_bytes(moved, mask);
+  }
+  if constexpr (kLayout.has_singles()) {
+    constexpr int kShift = kLayout.single_low_bit() - kQuad;
+    const ByteLanes singles = load_bytes(lanes + kLayout.single_offset());
+    const ByteLanes moved = shift_bytes<kShift>(singles);
+    level = merge_bytes(level, moved, broadcast_byte(1 << kLayout.single_low_bit()));
+  }
+  return level;
+}
+
+/// Sums of one group, and how they are started so that the offset is taken out.
+template <PanelShape kShape>
+struct PanelDot {
+  /// Beyond this the 16-bit pairs of avx2 would saturate with plain products.
+  static constexpr bool kCentered = kShape.max_level() > 127;
+  static constexpr int kStart = kCentered ? kCenteredStart + 128 - kShape.offset : -kShape.offset;
+
+  static KVPAGE_LANES IntLanes add(IntLanes sum, ByteLanes levels, ByteLanes x) {
+    return kCentered ? dot_centered(sum, levels, x) : dot_codes(sum, levels, x);
+  }
+};
+
+/// One quad of all rows and halves of a tile.
+template <PanelShape kShape, int kRows, int kHalves, int kQuad>
+KVPAGE_LANES void add_quad(const std::byte* codes, int first_half, const QuantizedGroup* const (&x)[kRows],
+                           IntLanes (&sums)[kRows][kHalves]) {
+  ByteLanes levels[kHalves];
+  KVPAGE_UNROLL
+  for (int h = 0; h < kHalves; ++h) levels[h] = panel_levels<kShape, kQuad>(codes, first_half + h);
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    const ByteLanes quad = broadcast_quad(x[m]->q + 4 * kQuad);
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) sums[m][h] = PanelDot<kShape>::add(sums[m][h], levels[h], quad);
+  }
+}
+
+/// The scale of group `group` of 16 rows.
+template <PanelShape kShape>
+KVPAGE_LANES FloatLanes panel_scale(const std::byte* step, int group, int half) {
+  constexpr PanelLayout kLayout{kShape};
+  const int index = group * kPanelRows + 16 * half;
+  if constexpr (kShape.has_super_scale()) {
+    const FloatLanes super = load_half(reinterpret_cast<const std::uint16_t*>(step) + 16 * half);
+    const std::byte* factors = step + kLayout.factor_offset() + index;
+    if constexpr (kShape.scale == PanelScale::kSuperSigned) {
+      return mul(super, to_float(load_s8(reinterpret_cast<const std::int8_t*>(factors))));
+    } else {
+      return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(factors))));
+    }
+  } else if constexpr (kShape.scale == PanelScale::kFloat) {
+    return load(reinterpret_cast<const float*>(step) + index);
+  } else {
+    return load_half(reinterpret_cast<const std::uint16_t*>(step) + index);
+  }
+}
+
+/// The minimum of group `group` of 16 rows.
+template <PanelShape kShape>
+KVPAGE_LANES FloatLanes panel_minimum(const std::byte* step, int group, int half) {
+  constexpr PanelLayout kLayout{kShape};
+  const int index = group * kPanelRows + 16 * half;
+  const std::byte* minima = step + kLayout.minimum_offset();
+  if constexpr (kShape.has_super_scale()) {
+    const FloatLanes super = load_half(reinterpret_cast<const std::uint16_t*>(minima) + 16 * half);
+    const std::byte* factors = step + kLayout.minimum_factor_offset() + index;
+    return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(factors))));
+  } else if constexpr (kShape.scale == PanelScale::kFloat) {
+    return load(reinterpret_cast<const float*>(minima) + index);
+  } else {
+    return load_half(reinterpret_cast<const std::uint16_t*>(minima) + index);
+  }
+}
+
+/// What one group of activations contributes: quads kFirst .. kFirst + kCount - 1.
+/// The float law: sum = fma(t, scale * d, sum), then sum = fma(minimum, d_sum, sum); t is exact.
+template <PanelShape kShape, int kRows, int kHalves, int kFirst, int kCount>
+KVPAGE_LANES void add_group(const std::byte* step, const std::byte* codes, int group, int first_half,
+                            const QuantizedGroup* const (&x)[kRows], FloatLanes (&sums)[kRows][kHalves]) {
+  constexpr bool kWhole = kCount == 8;
+  IntLanes dots[kRows][kHalves];
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    const std::int32_t x_sum = kWhole ? x[m]->sum : kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) {
+      dots[m][h] = PanelDot<kShape>::kStart == 0 ? zero_int() : broadcast_int(PanelDot<kShape>::kStart * x_sum);
+    }
+  }
+  // A quad and the one four further share their nibble bytes.
+  constexpr int kNext = kWhole ? 4 : 1;
+  constexpr int kPair = kWhole ? 1 : 2;
+  add_quad<kShape, kRows, kHalves, kFirst>(codes, first_half, x, dots);
+  add_quad<kShape, kRows, kHalves, kFirst + kNext>(codes, first_half, x, dots);
+  add_quad<kShape, kRows, kHalves, kFirst + kPair>(codes, first_half, x, dots);
+  add_quad<kShape, kRows, kHalves, kFirst + kPair + kNext>(codes, first_half, x, dots);
+  if constexpr (kWhole) {
+    add_quad<kShape, kRows, kHalves, 2>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, 6>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, 3>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, 7>(codes, first_half, x, dots);
+  }
+  KVPAGE_UNROLL
+  for (int h = 0; h < kHalves; ++h) {
+    const FloatLanes scale = panel_scale<kShape>(step, group, first_half + h);
+    KVPAGE_UNROLL
+    for (int m = 0; m < kRows; ++m) sums[m][h] = fma(to_float(dots[m][h]), mul(scale, broadcast(x[m]->d)), sums[m][h]);
+    if constexpr (kShape.has_minimum) {
+      const FloatLanes minimum = panel_minimum<kShape>(step, group, first_half + h);
+      KVPAGE_UNROLL
+      for (int m = 0; m < kRows; ++m) {
+        const std::int32_t x_sum = kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
+        const float d_sum = kWhole ? x[m]->d_sum : x[m]->d * static_cast<float>(x_sum);
+        sums[m][h] = fma(minimum, broadcast(d_sum), sums[m][h]);
+      }
+    }
+  }
+}
+
+/// kRows activation rows against kHalves halves of a panel; the contract is PanelTile.
+template <PanelShape kShape, int kRows, int kHalves>
+inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileInput& input, int first_half, float* out, bool fresh) {
+  constexpr PanelLayout kLayout{kShape};
+  const QuantizedGroup* x[kRows];
+  FloatLanes sums[kRows][kHalves];
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    x[m] = input.groups + m * input.row_groups;
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) sums[m][h] = fresh ? zero() : load(out + kPanelRows * m + 16 * (first_half + h));
+  }
+  for (std::int64_t s = 0; s < num_steps; ++s, step += kLayout.step_bytes()) {
+    const std::byte* codes = step + kLayout.code_offset();
+    for (int b = 0; b < kLayout.sub_blocks(); ++b, codes += kLayout.sub_block_bytes()) {
+      if constexpr (kShape.group == 16) {
+        add_group<kShape, kRows, kHalves, 0, 4>(step, codes, 2 * b, first_half, x, sums);
+        add_group<kShape, kRows, kHalves, 4, 4>(step, codes, 2 * b + 1, first_half, x, sums);
+      } else {
+        add_group<kShape, kRows, kHalves, 0, 8>(step, codes, 32 * b / kShape.group, first_half, x, sums);
+      }
+      KVPAGE_UNROLL
+      for (int m = 0; m < kRows; ++m) ++x[m];
+    }
+  }
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) store(out + kPanelRows * m + 16 * (first_half + h), sums[m][h]);
+  }
+}
+}  // namespace detail
+
+/// The same for panels of plain floats [k][32]: sum = fma(w, x, sum), k ascending.
+namespace detail {
+template <PlainElement kElement>
+KVPAGE_LANES FloatLanes load_plain(const std::byte* element) {
+  if constexpr (kElement == PlainElement::kFloat) return load(reinterpret_cast<const float*>(element));
+  if constexpr (kElement == PlainElement::kHalf) return load_half(reinterpret_cast<const std::uint16_t*>(element));
+  return load_bfloat(reinterpret_cast<const std::uint16_t*>(element));
+}
+
+template <PlainElement kElement, int kRows, int kHalves>
+inline void float_tile(const std::byte* column, std::int64_t num_cols, const TileInput& input, int first_half, float* out, bool fresh) {
+  constexpr int kBytes = kElement == PlainElement::kFloat ? 4 : 2;
+  const float* x[kRows];
+  FloatLanes sums[kRows][kHalves];
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    x[m] = input.x + m * input.x_stride;
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) sums[m][h] = fresh ? zero() : load(out + kPanelRows * m + 16 * (first_half + h));
+  }
+  for (std::int64_t k = 0; k < num_cols; ++k, column += kPanelRows * kBytes) {
+    FloatLanes w[kHalves];
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) w[h] = load_plain<kElement>(column + 16 * kBytes * (first_half + h));
+    KVPAGE_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      const FloatLanes value = broadcast(x[m][k]);
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) sums[m][h] = fma(w[h], value, sums[m][h]);
+    }
+  }
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) store(out + kPanelRows * m + 16 * (first_half + h), sums[m][h]);
+  }
+}
+}  // namespace detail
+
+/// The contract is PanelTile, for plain floats.
+template <PlainElement kElement, int kRows = kMaxTileRows>
+inline void plain_tile(const std::byte* steps, std::int64_t num_steps, const kvpage::detail::TileInput& input, int num_rows, float* sums,
+                       bool fresh) {
+  if constexpr (kRows > 1) {
+    if (num_rows < kRows) return plain_tile<kElement, kRows - 1>(steps, num_steps, input, num_rows, sums, fresh);
+  }
+  for (int half = 0; half < 2; half += kTileHalves) {
+    detail::float_tile<kElement, kRows, kTileHalves>(steps, num_steps, input, half, sums, fresh);
+  }
+}
+
+/// The contract is PanelTile: picks the instance for the number of rows.
+template <PanelShape kShape, int kRows = kMaxTileRows>
+inline void panel_tile(const std::byte* steps, std::int64_t num_steps, const kvpage::detail::TileInput& input, int num_rows, float* sums,
+                       bool fresh) {
+  if constexpr (kRows > 1) {
+    if (num_rows < kRows) return panel_tile<kShape, kRows - 1>(steps, num_steps, input, num_rows, sums, fresh);
+  }
+  for (int half = 0; half < 2; half += kTileHalves) {
+    detail::code_tile<kShape, kRows, kTileHalves>(steps, num_steps, input, half, sums, fresh);
+  }
+}
+#endif
