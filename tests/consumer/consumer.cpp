@@ -3,10 +3,18 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/version.hpp>
+#include <kvpage/cache/block_allocator.hpp>
+#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kernels/gemm/cpu.hpp>
 #include <kvpage/precision/precisions.hpp>
+#include <kvpage/quant/weight_formats.hpp>
 
+#include <array>
 #include <cstdio>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -37,11 +45,53 @@ void check_errors() {
   expect(false, "a bad configuration throws");
 }
 
+void check_allocator() {
+  using Allocator = kvpage::BlockAllocator<kvpage::NoIndex>;
+  const kvpage::BlockAllocatorConfig config{.num_blocks = 8, .block_size = 16, .max_seqs = 1};
+  std::vector<std::byte> memory(Allocator::required_bytes(config));
+  Allocator allocator{config, memory};
+  auto plan = allocator.begin().value();
+  const auto seq = plan.create().value();
+  expect(plan.grow(seq, 40).has_value(), "40 tokens fit into 8 blocks of 16");
+  expect(plan.commit().has_value(), "the transaction commits");
+  expect(allocator.table(seq).blocks.size() == 3, "40 tokens take 3 blocks");
+}
+
+void check_pool() {
+  using KV = kvpage::CpuKV<kvpage::DefaultKVFormat>;
+  const kvpage::KVPoolShape shape{.num_layers = 2, .num_kv_heads = 1, .head_dim = 64, .block_size = 16, .num_blocks = 4};
+  std::vector<std::byte> memory(static_cast<std::size_t>(kvpage::pool_bytes<KV>(shape) + kvpage::kKVAlignment));
+  void* start = memory.data();
+  std::size_t space = memory.size();
+  std::align(kvpage::kKVAlignment, static_cast<std::size_t>(kvpage::pool_bytes<KV>(shape)), start, space);
+  const kvpage::KVPool<KV> pool{shape, {static_cast<std::byte*>(start), space}};
+  expect(pool.view(1).key_codes(kvpage::BlockId{0}, 0) > pool.view(0).key_codes(kvpage::BlockId{0}, 0), "layers follow each other");
+}
+
+void check_gemm() {
+  const std::array<float, 6> weight = {1, 2, 3, 4, 5, 6};  // [2, 3]
+  const std::array<float, 3> x = {1, 10, 100};
+  std::array<float, 2> out{};
+  kvpage::Cpu cpu{{.num_threads = 1}};
+  kvpage::GemmArgs args;
+  args.weight = kvpage::weight_view<kvpage::F32Weight>(reinterpret_cast<const std::byte*>(weight.data()), 2, 3);
+  args.x = x.data();
+  args.x_stride = 3;
+  args.num_rows = 1;
+  args.out = out.data();
+  args.out_stride = 2;
+  expect(kvpage::gemm(cpu, args).ok(), "gemm runs");
+  expect(out[0] == 321.0f && out[1] == 654.0f, "gemm multiplies");
+}
+
 }  // namespace
 
 int main() {
   check_precisions();
   check_errors();
+  check_allocator();
+  check_pool();
+  check_gemm();
   expect(precisions_seen_by_the_other_unit() == kvpage::Precisions::kSize, "two units see one library");
   std::printf("kvpage %d.%d.%d: %d failures\n", KVPAGE_VERSION_MAJOR, KVPAGE_VERSION_MINOR, KVPAGE_VERSION_PATCH, failures);
   return failures == 0 ? 0 : 1;

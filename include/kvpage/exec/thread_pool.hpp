@@ -38,12 +38,15 @@ class ThreadPool {
     if (num_threads > kMaxThreads) throw_config_error("ThreadPool has an upper limit of threads", num_threads, kMaxThreads, "threads");
     if (wait.spin_pauses < 0) throw_config_error("spin_pauses must not be negative", wait.spin_pauses, 0, "pauses");
     threads_.reserve(static_cast<std::size_t>(num_threads - 1));
-    try {
-      for (int worker = 1; worker < num_threads; ++worker) threads_.emplace_back([this, worker] { work(worker); });
-    } catch (...) {
-      stop();
-      throw;
-    }
+    // Not try/catch: programs without exceptions include this header too.
+    struct StopUnlessStarted {
+      ThreadPool* pool;
+      ~StopUnlessStarted() {
+        if (pool != nullptr) pool->stop();
+      }
+    } guard{this};
+    for (int worker = 1; worker < num_threads; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+    guard.pool = nullptr;
   }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
