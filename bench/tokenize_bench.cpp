@@ -22,22 +22,29 @@ using kvpage::engine::PreTokenizer;
 constexpr int kRepeats = 5;
 
 constexpr std::string_view kCommonWords[] = {
-    "the",     "of",       "and",    "to",       "a",        "in",      "is",        "that",      "it",      "was",     "for",
-    "on",      "are",      "with",   "as",       "be",       "at",      "one",       "have",      "this",    "from",    "or",
-    "had",     "by",       "but",    "some",     "what",     "there",   "we",        "can",       "out",     "other",   "were",
-    "all",     "your",     "when",   "use",      "word",     "how",     "said",      "an",        "each",    "which",   "their",
-    "time",    "if",       "will",   "way",      "about",    "many",    "then",      "them",      "would",   "write",   "like",
-    "so",      "these",    "her",    "long",     "make",     "thing",   "see",       "him",       "two",     "has",     "look",
-    "more",    "day",      "could",  "go",       "come",     "did",     "my",        "sound",     "no",      "most",    "number",
-    "who",     "over",     "know",   "water",    "than",     "call",    "first",     "people",    "may",     "down",    "side",
-    "been",    "now",      "find",   "language", "model",    "memory",  "because",   "different", "system",  "between", "important",
-    "through", "question", "answer", "sentence", "machine",  "science", "beautiful", "mountain",  "village", "winter",  "government",
+    "the",     "of",       "and",    "to",       "a",        "in",      "is",        "that",      "it",      "was",      "for",
+    "on",      "are",      "with",   "as",       "be",       "at",      "one",       "have",      "this",    "from",     "or",
+    "had",     "by",       "but",    "some",     "what",     "there",   "we",        "can",       "out",     "other",    "were",
+    "all",     "your",     "when",   "use",      "word",     "how",     "said",      "an",        "each",    "which",    "their",
+    "time",    "if",       "will",   "way",      "about",    "many",    "then",      "them",      "would",   "write",    "like",
+    "so",      "these",    "her",    "long",     "make",     "thing",   "see",       "him",       "two",     "has",      "look",
+    "more",    "day",      "could",  "go",       "come",     "did",     "my",        "sound",     "no",      "most",     "number",
+    "who",     "over",     "know",   "water",    "than",     "call",    "first",     "people",    "may",     "down",     "side",
+    "been",    "now",      "find",   "language", "model",    "memory",  "because",   "different", "system",  "between",  "important",
+    "through", "question", "answer", "sentence", "machine",  "science", "beautiful", "mountain",  "village", "winter",   "government",
     "however", "although", "engine", "library",  "evidence", "history", "computer",  "simple",    "problem", "therefore"};
-constexpr std::string_view kCodeLines[] = {"    for (int i = 0; i < count; ++i) {\n", "        total += values[i] * scale;\n", "    return result;\n}\n",
-                                           "def load_config(path, default=None):\n", "    if not os.path.exists(path):\n",
-                                           "#include <vector>\n", "const auto it = table.find(key);\n"};
-constexpr std::string_view kForeign[] = {"Ünïcödé façade naïve", "Быстрая коричневая лиса", "これは日本語の文章です。", "今天天气怎么样？",
-                                         "한국어 문장입니다", "नमस्ते दुनिया", "مرحبا بالعالم", "🙂👍🏽"};
+constexpr std::string_view kCodeLines[] = {
+    "    for (int i = 0; i < count; ++i) {\n", "        total += values[i] * scale;\n", "    return result;\n}\n",
+    "def load_config(path, default=None):\n",  "    if not os.path.exists(path):\n",    "#include <vector>\n",
+    "const auto it = table.find(key);\n"};
+constexpr std::string_view kForeign[] = {"Ünïcödé façade naïve",
+                                         "Быстрая коричневая лиса",
+                                         "これは日本語の文章です。",
+                                         "今天天气怎么样？",
+                                         "한국어 문장입니다",
+                                         "नमस्ते दुनिया",
+                                         "مرحبا بالعالم",
+                                         "🙂👍🏽"};
 
 /// Prose with rare words, numbers, code and other scripts, the same for every run. Invented words are drawn by rank
 /// (the k-th with weight 1/k), as words of a language are.
@@ -120,10 +127,11 @@ int measure_model(const std::string& name, const std::string& path, const std::s
 }
 
 int usage() {
-  std::fputs("usage: tokenize_bench [--bytes N | --text FILE] [--write-text FILE] [NAME=MODEL.gguf ...]\n"
-             "example: tokenize_bench smollm2=~/.cache/kvpage/models/SmolLM2-135M-Instruct.Q4_1.gguf\n"
-             "--write-text stores the generated text, so that another program can be measured on it\n",
-             stderr);
+  std::fputs(
+      "usage: tokenize_bench [--bytes N | --text FILE] [--write-text FILE] [NAME=MODEL.gguf ...]\n"
+      "example: tokenize_bench smollm2=~/.cache/kvpage/models/SmolLM2-135M-Instruct.Q4_1.gguf\n"
+      "--write-text stores the generated text, so that another program can be measured on it\n",
+      stderr);
   return 2;
 }
 

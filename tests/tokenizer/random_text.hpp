@@ -46,9 +46,10 @@ class RandomText {
  private:
   void append_part(std::string& text) {
     static constexpr std::array<std::string_view, 40> kParts{
-        "a",      "B",      "the",  " word", " ",    "  ",     "   ",    "\n",    "\r",     "\r\n",     "\t",       "'s",   "'S",   "'ll",
-        "'LL",    "'re",    "'ve",  "'d",    "'",    "1",      "23",     "4567",  ".",      "!?",       "->",       "\u00a0", "\u2003", "\u3000",
-        "\u00e9", "\u0416", "\u4e2d", "\uac00", "\u0663", "\u00bd", "\u2167", "\u0301", "\u2019", "\u017f", "\U0001f642", "\u0085"};
+        "a",      "B",      "the",    " word",  " ",      "  ",     "   ",    "\n",     "\r",         "\r\n",
+        "\t",     "'s",     "'S",     "'ll",    "'LL",    "'re",    "'ve",    "'d",     "'",          "1",
+        "23",     "4567",   ".",      "!?",     "->",     "\u00a0", "\u2003", "\u3000", "\u00e9",     "\u0416",
+        "\u4e2d", "\uac00", "\u0663", "\u00bd", "\u2167", "\u0301", "\u2019", "\u017f", "\U0001f642", "\u0085"};
     const std::uint64_t kind = below(16);
     if (kind == 0) return append_code_point(text, any_code_point(0x10FFFF));
     if (kind == 1) return append_code_point(text, any_code_point(0xFFFF));

@@ -57,10 +57,8 @@ std::string stream_all(const Tokenizer& tokenizer, std::span<const TokenId> ids,
 
 TEST_CASE("bug.B60.character_split_over_tokens", "[tokenizer]") {
   auto vocabulary = kvpage_test::ToyVocabulary::bpe();
-  const std::vector<std::vector<std::string>> sequences = {{"\xC4", "\x8F"},
-                                                           {"\xF0", "\x9F", "\x98\x80"},
-                                                           {"\xF0\x9F\x98", "\x80"},
-                                                           {"\xE5", "\xAE\xA2\xE5\x8D\x95", "\xE4\xBB\xB7"}};
+  const std::vector<std::vector<std::string>> sequences = {
+      {"\xC4", "\x8F"}, {"\xF0", "\x9F", "\x98\x80"}, {"\xF0\x9F\x98", "\x80"}, {"\xE5", "\xAE\xA2\xE5\x8D\x95", "\xE4\xBB\xB7"}};
   const Tokenizer tokenizer = vocabulary.make();
   for (const auto& sequence : sequences) {
     Utf8Stream stream;
@@ -124,7 +122,9 @@ TEST_CASE("bug.B60.pieces_joined_are_the_full_decode_of_real_vocabularies", "[to
     kvpage_test::RandomText random{kSeed};
     for (int round = 0; round < 2'000; ++round) {
       std::vector<TokenId> ids = tokenizer.encode(random.bytes(20));
-      for (int i = 0; i < 5; ++i) ids.insert(ids.begin() + static_cast<std::ptrdiff_t>(random.below(ids.size() + 1)), static_cast<TokenId>(random.below(tokenizer.vocab().size())));
+      for (int i = 0; i < 5; ++i)
+        ids.insert(ids.begin() + static_cast<std::ptrdiff_t>(random.below(ids.size() + 1)),
+                   static_cast<TokenId>(random.below(tokenizer.vocab().size())));
       for (const bool show_special : {false, true}) {
         INFO(model << ", seed " << kSeed << ", round " << round);
         const kvpage::engine::DecodeOptions options{.show_special = show_special};

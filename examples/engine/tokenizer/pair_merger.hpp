@@ -28,15 +28,12 @@ concept PairLookup = requires(const L& lookup, Symbol s) {
 
 /// A pair that may still be there when its turn comes.
 struct MergeCandidate {
-  std::uint32_t priority;
-  std::uint32_t left;   ///< index of the left symbol
-  std::uint32_t right;  ///< index of the right symbol
+  std::uint64_t order;   ///< priority, then index of the left symbol
   std::uint32_t length;  ///< of both in bytes; symbols only grow, so the pair is unchanged if its length is
   TokenId id;
 
-  friend bool operator>(const MergeCandidate& a, const MergeCandidate& b) noexcept {
-    return a.priority != b.priority ? a.priority > b.priority : a.left > b.left;
-  }
+  std::uint32_t left() const noexcept { return static_cast<std::uint32_t>(order); }
+  friend bool operator>(const MergeCandidate& a, const MergeCandidate& b) noexcept { return a.order > b.order; }
 };
 
 /// Memory that merge_symbols reuses, and a count of its steps.
@@ -88,22 +85,16 @@ void merge_by_heap(std::vector<Symbol>& symbols, const Lookup& lookup, MergeScra
   auto& heap = scratch.heap;
   heap.clear();
   links.resize(count);
-  const auto candidate = [&](std::uint32_t left, std::uint32_t right) {
+  const auto add = [&](std::uint32_t left, std::uint32_t right) {
     ++scratch.steps;
     const PairMerge merge = lookup(symbols[left], symbols[right]);
-    return MergeCandidate{merge.priority, left, right, symbols[left].length + symbols[right].length, merge.id};
-  };
-  const auto push = [&](std::uint32_t left, std::uint32_t right) {
-    if (left == kNone || right == kNone) return;
-    const MergeCandidate pair = candidate(left, right);
-    if (pair.priority == kNoMerge) return;
-    heap.push_back(pair);
-    std::push_heap(heap.begin(), heap.end(), std::greater<>{});
+    if (merge.priority == kNoMerge) return false;
+    heap.push_back({std::uint64_t{merge.priority} << 32 | left, symbols[left].length + symbols[right].length, merge.id});
+    return true;
   };
   for (std::uint32_t i = 0; i < count; ++i) {
     links[i] = {i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1};
-    if (i == 0) continue;
-    if (const MergeCandidate pair = candidate(i - 1, i); pair.priority != kNoMerge) heap.push_back(pair);
+    if (i > 0) add(i - 1, i);
   }
   std::make_heap(heap.begin(), heap.end(), std::greater<>{});
   while (!heap.empty()) {
@@ -111,18 +102,18 @@ void merge_by_heap(std::vector<Symbol>& symbols, const Lookup& lookup, MergeScra
     std::pop_heap(heap.begin(), heap.end(), std::greater<>{});
     const MergeCandidate pair = heap.back();
     heap.pop_back();
-    Symbol& left = symbols[pair.left];
-    Symbol& right = symbols[pair.right];
+    const std::uint32_t at = pair.left();
+    const auto [before, absorbed] = links[at];
     // An absorbed symbol has length 0.
-    if (left.length == 0 || right.length == 0 || left.length + right.length != pair.length) continue;
-    left.length = pair.length;
-    left.id = pair.id;
-    right.length = 0;
-    const std::uint32_t after = links[pair.right].next;
-    links[pair.left].next = after;
-    if (after != kNone) links[after].previous = pair.left;
-    push(links[pair.left].previous, pair.left);
-    push(pair.left, after);
+    if (symbols[at].length == 0 || absorbed == kNone || symbols[at].length + symbols[absorbed].length != pair.length) continue;
+    symbols[at].length = pair.length;
+    symbols[at].id = pair.id;
+    symbols[absorbed].length = 0;
+    const std::uint32_t after = links[absorbed].next;
+    links[at].next = after;
+    if (after != kNone) links[after].previous = at;
+    if (before != kNone && add(before, at)) std::push_heap(heap.begin(), heap.end(), std::greater<>{});
+    if (after != kNone && add(at, after)) std::push_heap(heap.begin(), heap.end(), std::greater<>{});
   }
   std::erase_if(symbols, [](const Symbol& symbol) { return symbol.length == 0; });
 }

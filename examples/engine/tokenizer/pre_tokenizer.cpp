@@ -128,10 +128,14 @@ std::size_t word_end(PreTokenizer kind, std::string_view text, std::size_t begin
   KVPAGE_ASSERT(begin < text.size(), "a word begins inside the text");
   const Scanner scan{text};
   switch (kind) {
-    case PreTokenizer::kGpt2: return gpt2_word_end(scan, begin, false);
-    case PreTokenizer::kSmol: return gpt2_word_end(scan, begin, true);
-    case PreTokenizer::kDigitTriples: return joining_word_end(scan, begin, 3);
-    case PreTokenizer::kSingleDigits: return joining_word_end(scan, begin, 1);
+    case PreTokenizer::kGpt2:
+      return gpt2_word_end(scan, begin, false);
+    case PreTokenizer::kSmol:
+      return gpt2_word_end(scan, begin, true);
+    case PreTokenizer::kDigitTriples:
+      return joining_word_end(scan, begin, 3);
+    case PreTokenizer::kSingleDigits:
+      return joining_word_end(scan, begin, 1);
   }
   KVPAGE_ASSERT(false, "the kind of pre-tokenizer is one of the enum");
   return text.size();

@@ -128,8 +128,8 @@ void Tokenizer::encode_text(std::string_view text, std::span<const TrustedSpan> 
 void Tokenizer::encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch, std::vector<TokenId>& ids) const {
   constexpr auto kMaxBytes = std::numeric_limits<std::uint32_t>::max() - 2;  // symbols count bytes in 32 bits
   if (text.size() > kMaxBytes) {
-    throw_config_error("a text to be tokenized must have less than 4 GiB; cut it into parts", static_cast<std::int64_t>(text.size()), kMaxBytes,
-                       "bytes");
+    const auto size = static_cast<std::int64_t>(text.size());
+    throw_config_error("a text to be tokenized must have less than 4 GiB; cut it into parts", size, kMaxBytes, "bytes");
   }
   if (options.add_special && add_bos_) ids.push_back(*bos_);
   const TrustedSpan everything{0, text.size()};

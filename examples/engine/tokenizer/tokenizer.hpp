@@ -117,9 +117,9 @@ class Tokenizer {
 
   Vocab vocab_;
   SpecialMatcher specials_;
-  MergeTable merges_;                       ///< BPE
-  std::vector<std::uint32_t> priorities_;   ///< SPM: [vocab_size], the smallest merges first
-  std::array<bool, 256> joins_space_{};     ///< SPM: bytes behind which a piece has a space
+  MergeTable merges_;                                      ///< BPE
+  std::vector<std::uint32_t> priorities_;                  ///< SPM: [vocab_size], the smallest merges first
+  std::array<bool, 256> joins_space_{};                    ///< SPM: bytes behind which a piece has a space
   std::unique_ptr<std::atomic<WholeWord>[]> whole_words_;  ///< [vocab_size]
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;

@@ -24,7 +24,8 @@ std::uint32_t priority_of(float score) noexcept {
 
 Expected<std::vector<std::uint32_t>, TokenizerError> read_scores(const TokenizerData& data) {
   if (data.scores.size() != data.pieces.size()) {
-    return Unexpected{broken("token scores", std::to_string(data.pieces.size()) + ", one for each piece", std::to_string(data.scores.size()))};
+    const std::string wanted = std::to_string(data.pieces.size()) + ", one for each piece";
+    return Unexpected{broken("token scores", wanted, std::to_string(data.scores.size()))};
   }
   std::vector<std::uint32_t> priorities;
   priorities.reserve(data.scores.size());

@@ -41,7 +41,8 @@ Expected<Vocab, TokenizerError> Vocab::create(const TokenizerData& data) {
     return Unexpected{TokenizerError{"token pieces", "1 to 2^31 pieces", std::to_string(size), kBrokenFile}};
   }
   if (!data.types.empty() && data.types.size() != size) {
-    return Unexpected{TokenizerError{"token types", std::to_string(size) + ", one for each piece", std::to_string(data.types.size()), kBrokenFile}};
+    const std::string wanted = std::to_string(size) + ", one for each piece";
+    return Unexpected{TokenizerError{"token types", wanted, std::to_string(data.types.size()), kBrokenFile}};
   }
   Vocab vocab;
   vocab.types_ = data.types;
