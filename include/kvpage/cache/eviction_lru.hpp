@@ -12,8 +12,9 @@ class Lru {
  public:
   static constexpr bool kNeedsLeaves = false;
 
-  void attach(std::span<detail::BlockRecord> records, detail::Arena&) noexcept { records_ = records; }
+  void attach(std::span<detail::BlockRecord> records, std::int64_t, detail::Arena&) noexcept { records_ = records; }
 
+  void on_published(std::uint32_t, const CachedBlockInfo&) noexcept {}
   std::uint64_t on_cached(std::uint32_t b, const CachedBlockInfo&) noexcept {
     queue_.push_back(records_, b);
     return 0;

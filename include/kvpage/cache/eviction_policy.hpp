@@ -24,7 +24,9 @@ inline constexpr std::uint8_t kDefaultRetentionPriority = 35;
 
 /// Order of reuse among cached blocks. The allocator calls it; `b` is a block id below num_blocks.
 ///
-/// - `attach(records, arena)`: once, before anything else; per-block state comes from the arena, links of cached blocks belong to the policy.
+/// - `attach(records, num_blocks, arena)`: once, before anything else; per-block state comes from the arena (`records` is empty while the arena
+///   only measures, so sizes come from `num_blocks`). The links of cached blocks belong to the policy.
+/// - `on_published(b, info)`: b got its content and became findable; never undone.
 /// - `on_cached(b, info)`: b lost its last reference. `take(b)`: b was hit or chosen as victim, and leaves the order.
 ///   `on_leaf(b)`: b was cached with info.leaf == false and is a leaf now. Each returns a cookie.
 /// - `undo_cached(b, cookie)`, `untake(b, cookie)`, `undo_leaf(b, cookie)`: exact inverses, called in reverse order of what they undo.
@@ -39,7 +41,8 @@ template <class P>
 concept EvictionPolicy = std::movable<P> && requires(P p, const P c, std::uint32_t b, std::uint64_t cookie, const CachedBlockInfo& info,
                                                      std::span<detail::BlockRecord> records, detail::Arena& arena) {
   { P::kNeedsLeaves } -> std::convertible_to<bool>;
-  p.attach(records, arena);
+  p.attach(records, std::int64_t{}, arena);
+  p.on_published(b, info);
   { p.on_cached(b, info) } -> std::same_as<std::uint64_t>;
   { p.take(b) } -> std::same_as<std::uint64_t>;
   { p.on_leaf(b) } -> std::same_as<std::uint64_t>;

@@ -29,19 +29,20 @@ inline constexpr std::int64_t kMaxNamespaceFieldBytes = 256;
 
 namespace detail {
 
-/// The fields in canonical order: by type, then bytes. Refuses too many, too long, or two of one type.
+/// The fields in canonical order: by type. Refuses too many, too long, or two of one type.
 [[nodiscard]] inline CacheResult<std::array<NamespaceField, kMaxNamespaceFields>> sort_fields(std::span<const NamespaceField> fields) {
   const auto count = static_cast<std::int64_t>(fields.size());
   if (count > kMaxNamespaceFields) return refuse(CacheRefusalKind::kBadNamespace, count, kMaxNamespaceFields);
   std::array<NamespaceField, kMaxNamespaceFields> sorted{};
-  std::copy(fields.begin(), fields.end(), sorted.begin());
-  std::sort(sorted.begin(), sorted.begin() + count, [](const NamespaceField& a, const NamespaceField& b) { return a.type < b.type; });
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto bytes = static_cast<std::int64_t>(sorted[static_cast<std::size_t>(i)].bytes.size());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto bytes = static_cast<std::int64_t>(fields[i].bytes.size());
     if (bytes > kMaxNamespaceFieldBytes) return refuse(CacheRefusalKind::kBadNamespace, bytes, kMaxNamespaceFieldBytes);
-    if (i > 0 && sorted[static_cast<std::size_t>(i)].type == sorted[static_cast<std::size_t>(i - 1)].type) {
-      return refuse(CacheRefusalKind::kBadNamespace, 2, 1);
+    std::size_t at = i;
+    for (; at > 0 && fields[i].type <= sorted[at - 1].type; --at) {
+      if (fields[i].type == sorted[at - 1].type) return refuse(CacheRefusalKind::kBadNamespace, 2, 1);
+      sorted[at] = sorted[at - 1];
     }
+    sorted[at] = fields[i];
   }
   return sorted;
 }

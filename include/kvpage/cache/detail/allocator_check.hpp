@@ -63,7 +63,7 @@ void check_blocks_state(const Core& core) {
     cached += r.state == BlockState::kCached ? 1 : 0;
     KVPAGE_ASSERT((r.ref > 0) == (r.state == BlockState::kUsed), "a block is used exactly while it is referenced");
     KVPAGE_ASSERT(core.open || !r.hidden(), "nodes are hidden only by an open transaction");
-    std::int64_t refs = count_table_refs(core, b) + core.pool.history(b).external + r.copy_holds;
+    std::int64_t refs = count_table_refs(core, b) + core.pool.record(b).external + r.copy_holds;
     if constexpr (Core::kIndexed) refs += core.pins.per_block[b];
     KVPAGE_ASSERT(refs == r.ref, "a reference count is the number of holders");
   }
@@ -108,7 +108,7 @@ std::uint64_t digest_all(const Core& core) {
     const BlockRecord& r = core.pool.record(b);
     digest.fold(r.ref | (std::uint64_t{r.copy_holds} << 32) | (std::uint64_t{static_cast<std::uint8_t>(r.state)} << 48) |
                 (std::uint64_t{r.hidden()} << 56));
-    digest.fold(core.pool.history(b).external | (std::uint64_t{core.pool.history(b).node} << 32));
+    digest.fold(core.pool.record(b).external | (std::uint64_t{core.pool.record(b).node} << 32));
   }
   core.pool.clean().for_each_checked(core.pool.records(), [&](std::uint32_t b) { digest.fold(b); });
   for (std::size_t lane = 0; lane < kNumLanes; ++lane) {

@@ -65,7 +65,7 @@ struct AllocatorCore {
 
   [[nodiscard]] CachedBlockInfo index_info(std::uint32_t b) const {
     const auto& tree = index.tree();
-    const std::uint32_t n = pool.history(b).node;
+    const std::uint32_t n = pool.record(b).node;
     const auto& kept = tree.retention(n);
     const bool full = config.window(tree.group_of(n, b)) == 0;
     return {.content_key = tree[n].key.lo, .expires_at_ns = kept.expires_at_ns, .recompute_ns = kept.recompute_ns, .hits = kept.hits,
@@ -76,13 +76,20 @@ struct AllocatorCore {
   std::uint32_t take() {
     const std::uint32_t b = pool.take(log, stamp());
     if constexpr (kIndexed) {
-      if (log.at(log.end() - 1).kind == UndoKind::kTakeVictim) node_hidden(b);
+      if (log.at(log.end() - 1).kind() == UndoKind::kTakeVictim) node_hidden(b);
     }
     return b;
   }
 
-  void drop(std::uint32_t b, UndoLog* to) {
-    pool.drop(b, steps.release_lane(), to, [this](std::uint32_t x) { return info(x); });
+  /// One reference more or less, undone with the open transaction ...
+  void acquire(std::uint32_t b) { log.push(pool.acquire(b)); }
+  void drop(std::uint32_t b) {
+    log.push(pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); }));
+  }
+  /// ... or final.
+  void acquire_for_good(std::uint32_t b) { pool.acquire(b); }
+  void drop_for_good(std::uint32_t b) {
+    pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); });
   }
   void drain(std::uint8_t from, std::uint8_t next) {
     pool.drain(from, next, [this](std::uint32_t x) { return info(x); });
@@ -90,20 +97,19 @@ struct AllocatorCore {
 
   /// The node of b cannot be found any more; when that makes its parent a leaf, the policy learns it.
   void node_hidden(std::uint32_t b) {
-    const std::uint32_t parent = index.tree().hide(pool.history(b).node, b);
+    const std::uint32_t parent = index.tree().hide(pool.record(b).node, b);
     if constexpr (Evict::kNeedsLeaves) {
-      if (parent != kNoLink) leaf_blocks(parent, &log);
+      if (parent != kNoLink) leaf_blocks(parent);
     } else {
       static_cast<void>(parent);
     }
   }
 
-  void leaf_blocks(std::uint32_t node, UndoLog* to) {
+  void leaf_blocks(std::uint32_t node) {
     for (std::int64_t g = 0; g < config.num_groups; ++g) {
       const std::uint32_t b = index.tree()[node].block[g];
       if (config.window(g) != 0 || b == kNoLink || pool.record(b).state != BlockState::kCached) continue;
-      const std::uint64_t cookie = pool.policy().on_leaf(b);
-      if (to != nullptr) to->push({.kind = UndoKind::kLeaf, .block = b, .cookie = cookie});
+      log.push({UndoKind::kLeaf, b, pool.policy().on_leaf(b)});
     }
   }
 
@@ -113,12 +119,11 @@ struct AllocatorCore {
   }
 
   void log_row(UndoKind kind, std::uint32_t slot, std::int64_t group = 0, std::uint32_t position = 0, std::uint32_t block = 0) {
-    log.push({.kind = kind, .group = static_cast<std::uint8_t>(group), .block = block, .cookie = slot | (std::uint64_t{position} << 32)});
+    log.push(UndoEntry::of_row(kind, slot, group, position, block));
   }
   void log_resize(std::uint32_t slot) {
     const SeqRow& row = rows.row(slot);
-    log.push({.kind = UndoKind::kResize, .group = static_cast<std::uint8_t>(row.content_lost), .block = slot,
-              .cookie = static_cast<std::uint64_t>(row.num_tokens)});
+    log.push({UndoKind::kResize, slot, static_cast<std::uint64_t>(row.num_tokens), static_cast<std::uint8_t>(row.content_lost)});
   }
 
   void log_chain(std::uint32_t slot) {

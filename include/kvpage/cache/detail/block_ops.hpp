@@ -11,38 +11,38 @@ CacheResult<BlockRef> allocate_block(Core& core) {
   if (const auto blocks = check_blocks(core, 1); !blocks) return Unexpected{blocks.error()};
   if (const auto room = check_log(core, core.entries_per_take() + 1); !room) return Unexpected{room.error()};
   const std::uint32_t b = core.take();
-  core.pool.history(b).external = 1;
-  core.log.push({.kind = UndoKind::kExternal, .block = b});
-  return BlockRef{BlockId{b}, core.pool.history(b).generation};
+  core.pool.record(b).external = 1;
+  core.log.push({UndoKind::kExternal, b});
+  return BlockRef{BlockId{b}, core.pool.record(b).generation};
 }
 
 template <class Core>
 bool holds(const Core& core, BlockId id, std::uint32_t generation) {
-  return static_cast<std::int64_t>(id.value) < core.pool.num_blocks() && core.pool.history(id.value).generation == generation &&
-         core.pool.history(id.value).external > 0;
+  return static_cast<std::int64_t>(id.value) < core.pool.num_blocks() && core.pool.record(id.value).generation == generation &&
+         core.pool.record(id.value).external > 0;
 }
 
 template <class Core>
 CacheResult<BlockRef> share_block(Core& core, const BlockRef& ref) {
   if (!holds(core, ref.id(), ref.generation())) return refuse(CacheRefusalKind::kNotHeld, 1, 0);
   if (const auto room = check_log(core, 2); !room) return Unexpected{room.error()};
-  core.pool.acquire(ref.id().value, &core.log);
-  ++core.pool.history(ref.id().value).external;
-  core.log.push({.kind = UndoKind::kExternal, .block = ref.id().value});
+  core.acquire(ref.id().value);
+  ++core.pool.record(ref.id().value).external;
+  core.log.push({UndoKind::kExternal, ref.id().value});
   return BlockRef{ref.id(), ref.generation()};
 }
 
 template <class Core>
 void drop_external(Core& core, std::uint32_t b) {
-  core.log.push({.kind = UndoKind::kUnexternal, .block = b});
-  core.drop(b, &core.log);
+  core.log.push({UndoKind::kUnexternal, b});
+  core.drop(b);
 }
 
 template <class Core>
 CacheResult<void> free_block(Core& core, BlockRef&& ref) {
   if (!holds(core, ref.id(), ref.generation())) return refuse(CacheRefusalKind::kNotHeld, 1, 0);
   if (const auto room = check_log(core, 2); !room) return room;
-  --core.pool.history(ref.id().value).external;
+  --core.pool.record(ref.id().value).external;
   drop_external(core, ref.id().value);
   ref = BlockRef{};
   return {};
@@ -55,11 +55,11 @@ CacheResult<void> unref_blocks(Core& core, std::span<const BlockId> ids) {
   std::size_t counted = 0;
   for (; counted < ids.size(); ++counted) {
     const std::uint32_t b = ids[counted].value;
-    if (static_cast<std::int64_t>(b) >= core.pool.num_blocks() || core.pool.history(b).external == 0) break;
-    --core.pool.history(b).external;
+    if (static_cast<std::int64_t>(b) >= core.pool.num_blocks() || core.pool.record(b).external == 0) break;
+    --core.pool.record(b).external;
   }
   if (counted < ids.size()) {
-    for (std::size_t i = counted; i-- > 0;) ++core.pool.history(ids[i].value).external;
+    for (std::size_t i = counted; i-- > 0;) ++core.pool.record(ids[i].value).external;
     return refuse(CacheRefusalKind::kNotHeld, static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(counted));
   }
   for (const BlockId id : ids) drop_external(core, id.value);
@@ -70,7 +70,7 @@ CacheResult<void> unref_blocks(Core& core, std::span<const BlockId> ids) {
 template <class Core>
 bool exclusive(const Core& core, BlockId b) {
   const BlockRecord& r = core.pool.record(b.value);
-  return r.ref - r.copy_holds == 1 && (core.pool.history(b.value).node == kNoLink || r.hidden());
+  return r.ref - r.copy_holds == 1 && (core.pool.record(b.value).node == kNoLink || r.hidden());
 }
 
 /// Records a copy into `target`. The caller's reference to `source` goes over to the copy, until its step retires.
@@ -78,7 +78,7 @@ template <class Core>
 void record_copy(Core& core, BlockId source, BlockId target, std::int64_t num_tokens) {
   core.lane_copies(core.lane)[static_cast<std::size_t>(core.num_copies++)] = {source, target, num_tokens};
   ++core.pool.record(source.value).copy_holds;
-  core.log.push({.kind = UndoKind::kCopy, .block = source.value});
+  core.log.push({UndoKind::kCopy, source.value});
 }
 
 /// Which entries a write to [first_token, last_token) touches, and how many of them must be replaced.
@@ -116,7 +116,7 @@ void replace_entry(Core& core, std::uint32_t slot, std::int64_t group, std::uint
   if (kept > 0) {
     record_copy(core, old, entry, kept);
   } else {
-    core.drop(old.value, &core.log);
+    core.drop(old.value);
   }
 }
 

@@ -13,15 +13,14 @@ namespace detail {
 inline constexpr std::size_t kNumLanes = 5;
 inline constexpr std::uint8_t kNoLane = 0xFF;
 
-/// Owner of records and lists. A `log` of nullptr makes a change final.
+/// Owner of records and lists.
 template <EvictionPolicy Evict>
 class BlockPool {
  public:
   void attach(Arena& arena, std::int64_t num_blocks, Evict policy) {
     records_ = arena.cut<BlockRecord>(num_blocks);
-    history_ = arena.cut<BlockHistory>(num_blocks);
     policy_ = std::move(policy);
-    policy_.attach(records_, arena);
+    policy_.attach(records_, num_blocks, arena);
     for (std::size_t b = records_.size(); b-- > 0;) clean_.push_front(records_, static_cast<std::uint32_t>(b));
   }
 
@@ -33,8 +32,6 @@ class BlockPool {
   [[nodiscard]] std::int64_t available() const noexcept { return num_clean() + num_cached_; }
   [[nodiscard]] const BlockRecord& record(std::uint32_t b) const noexcept { return records_[b]; }
   [[nodiscard]] BlockRecord& record(std::uint32_t b) noexcept { return records_[b]; }
-  [[nodiscard]] const BlockHistory& history(std::uint32_t b) const noexcept { return history_[b]; }
-  [[nodiscard]] BlockHistory& history(std::uint32_t b) noexcept { return history_[b]; }
   [[nodiscard]] std::span<const BlockRecord> records() const noexcept { return records_; }
   [[nodiscard]] const BlockList& clean() const noexcept { return clean_; }
   [[nodiscard]] const BlockList& lane(std::size_t lane) const noexcept { return lanes_[lane]; }
@@ -46,60 +43,55 @@ class BlockPool {
     std::uint32_t b = clean_.head();
     if (b != kNoLink) {
       clean_.remove(records_, b);
-      log.push({.kind = UndoKind::kTakeClean, .block = b});
+      log.push({UndoKind::kTakeClean, b});
     } else {
       b = policy_.victim();
       KVPAGE_ASSERT(b != kNoLink, "a cached block has a cached leaf below it");
-      log.push({.kind = UndoKind::kTakeVictim, .block = b, .cookie = policy_.take(b)});
+      log.push({UndoKind::kTakeVictim, b, policy_.take(b)});
       --num_cached_;
       records_[b].lane |= BlockRecord::kHidden;
     }
     use(b);
-    ++history_[b].generation;
-    history_[b].taken_stamp = stamp;
+    ++records_[b].generation;
+    records_[b].taken_stamp = stamp;
     return b;
   }
 
-  /// One more reference, from whatever state the block is in.
-  void acquire(std::uint32_t b, UndoLog* log) {
+  /// One more reference, from whatever state the block is in. Returns how to undo it.
+  UndoEntry acquire(std::uint32_t b) {
     BlockRecord& r = records_[b];
-    UndoEntry entry{.kind = UndoKind::kAddRef, .block = b};
     if (r.ref > 0) {
       ++r.ref;
-    } else if (r.state == BlockState::kCached) {
-      entry.kind = UndoKind::kAcquireCached;
-      entry.cookie = policy_.take(b);
+      return {UndoKind::kAddRef, b};
+    }
+    if (r.state == BlockState::kCached) {
+      const std::uint64_t cookie = policy_.take(b);
       --num_cached_;
       use(b);
-    } else if (r.state == BlockState::kPending) {
-      const std::uint8_t lane = lane_of(b);
-      entry.kind = UndoKind::kAcquirePending;
-      entry.cookie = lanes_[lane].remove(records_, b) | (std::uint64_t{lane} << 32);
-      use(b);
-    } else {
-      entry.kind = UndoKind::kTakeClean;
-      clean_.remove(records_, b);
-      use(b);
+      return {UndoKind::kAcquireCached, b, cookie};
     }
-    if (log != nullptr) log->push(entry);
+    if (r.state == BlockState::kPending) {
+      const std::uint8_t lane = lane_of(b);
+      const std::uint64_t prev = lanes_[lane].remove(records_, b);
+      use(b);
+      return {UndoKind::kAcquirePending, b, prev | (std::uint64_t{lane} << 32)};
+    }
+    clean_.remove(records_, b);
+    use(b);
+    return {UndoKind::kTakeClean, b};
   }
 
   /// One reference less. At zero the block waits in `lane`, or is cached (if it is indexed; `info(b)` describes it), or is clean.
+  /// Returns how to undo it.
   template <class Info>
-  void drop(std::uint32_t b, std::uint8_t lane, UndoLog* log, Info&& info) {
+  UndoEntry drop(std::uint32_t b, std::uint8_t lane, Info&& info) {
     BlockRecord& r = records_[b];
     KVPAGE_ASSERT(r.ref > 0, "a reference is dropped only while it is held");
-    UndoEntry entry{.kind = UndoKind::kDropRef, .block = b};
-    if (--r.ref == 0) {
-      --num_used_;
-      entry.kind = UndoKind::kDropToPending;
-      if (lane != kNoLane) {
-        park(b, lane);
-      } else {
-        entry = settle(b, info);
-      }
-    }
-    if (log != nullptr) log->push(entry);
+    if (--r.ref > 0) return {UndoKind::kDropRef, b};
+    --num_used_;
+    if (lane == kNoLane) return settle(b, info);
+    park(b, lane);
+    return {UndoKind::kDropToPending, b};
   }
 
   /// The step of `lane` is over: its pending blocks become clean or cached, or wait in `next_lane` for an older step.
@@ -126,9 +118,9 @@ class BlockPool {
 
   /// Exact inverse of the newest list move.
   void undo(const UndoEntry& e) {
-    const std::uint32_t b = e.block;
+    const std::uint32_t b = e.block();
     BlockRecord& r = records_[b];
-    switch (e.kind) {
+    switch (e.kind()) {
       case UndoKind::kAddRef: --r.ref; return;
       case UndoKind::kDropRef: ++r.ref; return;
       case UndoKind::kTakeClean: unuse(b), clear(b); return;
@@ -139,13 +131,13 @@ class BlockPool {
         unuse(b);
         r.state = BlockState::kCached;
         ++num_cached_;
-        policy_.untake(b, e.cookie);
+        policy_.untake(b, e.cookie());
         return;
-      case UndoKind::kAcquirePending: unuse(b), unpark(b, e.cookie); return;
+      case UndoKind::kAcquirePending: unuse(b), unpark(b, e.cookie()); return;
       case UndoKind::kDropToClean: clean_.remove(records_, b), use(b); return;
-      case UndoKind::kDropToCached: policy_.undo_cached(b, e.cookie), --num_cached_, use(b); return;
+      case UndoKind::kDropToCached: policy_.undo_cached(b, e.cookie()), --num_cached_, use(b); return;
       case UndoKind::kDropToPending: lanes_[lane_of(b)].remove(records_, b), use(b); return;
-      case UndoKind::kLeaf: policy_.undo_leaf(b, e.cookie); return;
+      case UndoKind::kLeaf: policy_.undo_leaf(b, e.cookie()); return;
       default: return;
     }
   }
@@ -185,17 +177,16 @@ class BlockPool {
   template <class Info>
   UndoEntry settle(std::uint32_t b, Info&& info) {
     set_lane(b, 0);
-    if (history_[b].node == kNoLink || records_[b].hidden()) {
+    if (records_[b].node == kNoLink || records_[b].hidden()) {
       clear(b);
-      return {.kind = UndoKind::kDropToClean, .block = b};
+      return {UndoKind::kDropToClean, b};
     }
     records_[b].state = BlockState::kCached;
     ++num_cached_;
-    return {.kind = UndoKind::kDropToCached, .block = b, .cookie = policy_.on_cached(b, info(b))};
+    return {UndoKind::kDropToCached, b, policy_.on_cached(b, info(b))};
   }
 
   std::span<BlockRecord> records_;
-  std::span<BlockHistory> history_;
   BlockList clean_;
   std::array<BlockList, kNumLanes> lanes_;
   Evict policy_;

@@ -1,4 +1,4 @@
-/// \file BlockRecord: the 16 hot bytes per block, and BlockList, the intrusive list that all lists of blocks are.
+/// \file BlockRecord: all that is known about one block, half a cache line, and BlockList, the intrusive list that all lists of blocks are.
 #pragma once
 
 #include <kvpage/base/assert.hpp>
@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kNoLink = 0xFFFF'FFFFu;
 
 enum class BlockState : std::uint8_t { kClean, kCached, kUsed, kPending };
 
-/// Links, count and state of one block. The links belong to the list of its state; a used block is in none.
+/// Links, counts and state of one block. The links belong to the list of its state; a used block is in none.
 struct BlockRecord {
   static constexpr std::uint8_t kHidden = 0x80;  ///< bit of `lane`: the open transaction took the node away from this block
 
@@ -23,18 +23,14 @@ struct BlockRecord {
   BlockState state = BlockState::kClean;
   std::uint8_t lane = 0;         ///< pending: which step it waits for; plus kHidden
   std::uint16_t copy_holds = 0;  ///< references that belong to copies of steps in flight (part of ref)
-
-  [[nodiscard]] bool hidden() const noexcept { return (lane & kHidden) != 0; }
-};
-static_assert(sizeof(BlockRecord) == 16);
-
-/// What is needed less often than the hot record.
-struct BlockHistory {
   std::uint32_t generation = 0;  ///< +1 each time the block is taken; never rolled back
   std::uint32_t external = 0;    ///< references held through BlockRef (part of ref)
   std::uint32_t node = kNoLink;  ///< index node that the block is attached to
   std::uint32_t taken_stamp = 0; ///< low bits of the transaction that took it last
+
+  [[nodiscard]] bool hidden() const noexcept { return (lane & kHidden) != 0; }
 };
+static_assert(sizeof(BlockRecord) == 32);
 
 /// A doubly linked list through the records. Every operation is O(1).
 class BlockList {

@@ -4,6 +4,8 @@
 #include <kvpage/cache/detail/pin_table.hpp>
 #include <kvpage/cache/detail/publish_ops.hpp>
 
+#include <tuple>
+
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
@@ -30,7 +32,7 @@ CacheResult<PinId> pin_hit(Core& core, const PrefixHit& hit, std::uint8_t priori
   pin = {.expires_at_ns = expires_at_ns, .serial = core.pins.next_serial++, .node = hit.node, .num_blocks = hit.num_blocks,
          .generation = pin.generation + 1, .priority = priority, .alive = true};
   for_each_pinned(core, hit.node, hit.num_blocks, [&](std::uint32_t b) {
-    core.pool.acquire(b, nullptr);
+    core.acquire_for_good(b);
     if (core.pins.per_block[b]++ == 0) ++core.pins.num_blocks;
   });
   if constexpr (Core::kEvents) {
@@ -45,7 +47,7 @@ void end_pin(Core& core, Pin& pin) {
   pin.alive = false;
   for_each_pinned(core, pin.node, pin.num_blocks, [&](std::uint32_t b) {
     if (--core.pins.per_block[b] == 0) --core.pins.num_blocks;
-    core.drop(b, nullptr);
+    core.drop_for_good(b);
   });
   if constexpr (Core::kEvents) {
     core.events.on_event({.kind = CacheEventKind::kUnpin, .content_key = core.index.tree()[pin.node].key.lo,
@@ -70,7 +72,7 @@ CacheResult<std::int64_t> yield_pins(Core& core, std::int64_t num_blocks) {
     Pin* least = nullptr;
     for (Pin& pin : core.pins.pins) {
       if (!pin.alive) continue;
-      if (least == nullptr || pin.priority < least->priority || (pin.priority == least->priority && pin.serial < least->serial)) least = &pin;
+      if (least == nullptr || std::tie(pin.priority, pin.serial) < std::tie(least->priority, least->serial)) least = &pin;
     }
     if (least == nullptr) break;
     end_pin(core, *least);

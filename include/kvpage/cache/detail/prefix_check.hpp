@@ -22,7 +22,7 @@ void check_node(const Core& core, std::uint32_t n) {
   for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
     const std::uint32_t b = node.block[g];
     if (b == kNoLink) continue;
-    KVPAGE_ASSERT(core.pool.history(b).node == n, "node and block name each other");
+    KVPAGE_ASSERT(core.pool.record(b).node == n, "node and block name each other");
     KVPAGE_ASSERT(core.pool.record(b).hidden() == !node.visible(g), "node and block agree on being hidden");
     KVPAGE_ASSERT(core.pool.record(b).state != BlockState::kClean || core.pool.record(b).hidden(), "a findable block is not clean");
     if (core.config.window(g) != 0 || tree.is_root(node.parent) || !node.visible(g)) continue;
@@ -50,7 +50,7 @@ void check_index(const Core& core) {
   }
   KVPAGE_ASSERT(alive == tree.map().size(), "the map holds the live nodes");
   for (std::uint32_t b = 0; static_cast<std::int64_t>(b) < core.pool.num_blocks(); ++b) {
-    const std::uint32_t n = core.pool.history(b).node;
+    const std::uint32_t n = core.pool.record(b).node;
     if (n == kNoLink) continue;
     KVPAGE_ASSERT(tree[n].alive && tree[n].block[tree.group_of(n, b)] == b, "block and node name each other");
   }

@@ -74,7 +74,7 @@ class Publisher {
     bool any = node != kNoLink;
     for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
       if (own(i, g) == kNoBlock) continue;
-      const std::uint32_t current = core_.pool.history(own(i, g).value).node;
+      const std::uint32_t current = core_.pool.record(own(i, g).value).node;
       if (current != kNoLink && current != node) return false;
       any = true;
     }
@@ -87,13 +87,14 @@ class Publisher {
     if (known == mine.value) return;
     if (known == kNoLink) {
       tree().attach_block(node, g, mine.value);
-      core_.pool.history(mine.value).node = node;
+      core_.pool.record(mine.value).node = node;
+      core_.pool.policy().on_published(mine.value, core_.info(mine.value));
       emit(CacheEventKind::kPublish, mine, kNoBlock, g, node);
       return;
     }
-    core_.pool.acquire(known, nullptr);
+    core_.acquire_for_good(known);
     core_.rows.table(seq_.slot, g)[i] = BlockId{known};
-    core_.drop(mine.value, nullptr);
+    core_.drop_for_good(mine.value);
     emit(CacheEventKind::kAdopt, BlockId{known}, mine, g, node);
   }
 
@@ -129,7 +130,7 @@ template <class Core>
 void detach_everything(Core& core) {
   auto& tree = core.index.tree();
   for (std::uint32_t b = 0; static_cast<std::int64_t>(b) < core.pool.num_blocks(); ++b) {
-    std::uint32_t& node = core.pool.history(b).node;
+    std::uint32_t& node = core.pool.record(b).node;
     if (node == kNoLink) continue;
     if (core.pool.record(b).state == BlockState::kCached) core.pool.uncache(b);
     tree.hide(node, b);

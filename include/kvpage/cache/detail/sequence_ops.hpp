@@ -58,7 +58,7 @@ CacheResult<SeqId> fork_seq(Core& core, SeqId parent) {
     const BlockId* from = core.rows.table(parent.slot, g);
     BlockId* to = core.rows.table(child->slot, g);
     std::copy(from, from + row.num_entries, to);
-    for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) core.pool.acquire(to[i].value, &core.log);
+    for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) core.acquire(to[i].value);
   }
   return child;
 }
@@ -90,7 +90,7 @@ void shorten(Core& core, std::uint32_t slot, std::int64_t num_tokens) {
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
       const BlockId b = core.rows.table(slot, g)[i];
       core.log_row(UndoKind::kPop, slot, g, i, b.value);
-      if (b != kNoBlock) core.drop(b.value, &core.log);
+      if (b != kNoBlock) core.drop(b.value);
     }
   }
 }
@@ -144,7 +144,7 @@ CacheResult<void> release_before(Core& core, SeqId seq, std::int64_t group, std:
   BlockId* table = core.rows.table(seq.slot, group);
   for (std::uint32_t i = before; i < first; ++i) {
     core.log_row(UndoKind::kDropFront, seq.slot, group, i, table[i].value);
-    core.drop(std::exchange(table[i], kNoBlock).value, &core.log);
+    core.drop(std::exchange(table[i], kNoBlock).value);
   }
   return {};
 }

@@ -42,14 +42,14 @@ void attach_full_blocks(Core& core, std::uint32_t slot, const PrefixHit& hit) {
   for_each_needed(core.index, core.config, hit.node, hit.num_blocks,
                   [&](std::uint32_t, std::uint32_t i, std::int64_t g, std::uint32_t b) {
                     core.rows.table(slot, g)[i] = BlockId{b};
-                    core.pool.acquire(b, &core.log);
+                    core.acquire(b);
                     return true;
                   });
   core.log_chain(slot);
   if (hit.num_blocks > 0) row.chain = {hit.node, hit.num_blocks, hit.generation};
   core.log_resize(slot);
   core.set_length(row, hit.num_blocks * core.config.block_size);
-  core.log.push({.kind = UndoKind::kHit, .block = hit.node, .cookie = hit.num_blocks});
+  core.log.push({UndoKind::kHit, hit.node, hit.num_blocks});
 }
 
 /// True when the partial leaf is matched to its end and nobody refers to it: the sequence can go on writing in it.
@@ -68,10 +68,10 @@ void take_over_leaf(Core& core, std::uint32_t slot, const PrefixHit& hit) {
   for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
     const std::uint32_t b = core.index.tree()[hit.partial_node].block[g];
     core.rows.table(slot, g)[hit.num_blocks] = BlockId{b};
-    core.pool.acquire(b, &core.log);
+    core.acquire(b);
     core.pool.record(b).lane |= BlockRecord::kHidden;
     core.index.tree().hide(hit.partial_node, b);
-    core.log.push({.kind = UndoKind::kHide, .block = b});
+    core.log.push({UndoKind::kHide, b});
   }
 }
 
@@ -82,7 +82,7 @@ bool copy_partial(Core& core, std::uint32_t slot, const PrefixHit& hit) {
   const std::uint64_t before = core.log.end();
   if (core.num_copies + groups > core.config.max_copies) return false;
   // The sources are held first, so that none of them can be chosen as its own copy's block.
-  for (std::int64_t g = 0; g < groups; ++g) core.pool.acquire(core.index.tree()[hit.partial_node].block[g], &core.log);
+  for (std::int64_t g = 0; g < groups; ++g) core.acquire(core.index.tree()[hit.partial_node].block[g]);
   if (core.pool.available() < groups) {
     undo_to(core, before);
     return false;

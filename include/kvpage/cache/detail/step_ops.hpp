@@ -17,16 +17,16 @@ void settle_open(Core& core, StepId step) {
     auto& tree = core.index.tree();
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
       const UndoEntry& e = core.log.at(p);
-      if (e.kind != UndoKind::kHit) continue;
-      for (std::uint32_t n = e.block; !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
+      if (e.kind() != UndoKind::kHit) continue;
+      for (std::uint32_t n = e.block(); !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
     }
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
       const UndoEntry& e = core.log.at(p);
-      if (e.kind != UndoKind::kTakeVictim && e.kind != UndoKind::kHide) continue;
-      if (!core.pool.record(e.block).hidden()) continue;
-      tree.detach(std::exchange(core.pool.history(e.block).node, kNoLink), e.block);
-      core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
-      if (e.kind == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block);
+      if (e.kind() != UndoKind::kTakeVictim && e.kind() != UndoKind::kHide) continue;
+      if (!core.pool.record(e.block()).hidden()) continue;
+      tree.detach(std::exchange(core.pool.record(e.block()).node, kNoLink), e.block());
+      core.pool.record(e.block()).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+      if (e.kind() == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block());
     }
   }
 }
@@ -64,12 +64,12 @@ CacheResult<void> commit_open(Core& core) {
   if (behind_sealed) {
     const std::uint64_t newest = core.steps.newest().id.value;
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
-      if (claims(core.log.at(p).kind)) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
+      if (claims(core.log.at(p).kind())) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
     }
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
       const UndoEntry& e = core.log.at(p);
-      if (e.kind == UndoKind::kResize) core.rows.row(e.block).settled_after = newest;
-      if (e.kind == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
+      if (e.kind() == UndoKind::kResize) core.rows.row(e.block()).settled_after = newest;
+      if (e.kind() == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
     }
   }
   settle_open(core, StepId{});
@@ -87,7 +87,7 @@ template <class Core>
 void release_copies(Core& core, const StepRecord& step) {
   for (const CopyOp& copy : core.lane_copies(step.lane).first(step.num_copies)) {
     --core.pool.record(copy.source.value).copy_holds;
-    core.drop(copy.source.value, nullptr);
+    core.drop_for_good(copy.source.value);
   }
 }
 

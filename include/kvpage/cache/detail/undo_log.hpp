@@ -38,15 +38,27 @@ enum class UndoKind : std::uint8_t {
   kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
 };
 
-struct UndoEntry {
-  UndoKind kind{};
-  std::uint8_t group = 0;
-  std::uint16_t unused = 0;
-  std::uint32_t block = 0;
-  std::uint64_t cookie = 0;  ///< policy cookie or former length; for entries of a row: row | index << 32
+/// Two words, written whole: narrow stores that are read back as one would cost more than the entry itself.
+class UndoEntry {
+ public:
+  UndoEntry() = default;
+  UndoEntry(UndoKind kind, std::uint32_t block, std::uint64_t cookie = 0, std::uint8_t group = 0) noexcept
+      : head_(static_cast<std::uint64_t>(kind) | (std::uint64_t{group} << 8) | (std::uint64_t{block} << 32)), cookie_(cookie) {}
+  /// An entry of a row.
+  static UndoEntry of_row(UndoKind kind, std::uint32_t row, std::int64_t group, std::uint32_t index, std::uint32_t block) noexcept {
+    return {kind, block, row | (std::uint64_t{index} << 32), static_cast<std::uint8_t>(group)};
+  }
 
-  [[nodiscard]] std::uint32_t row() const noexcept { return static_cast<std::uint32_t>(cookie); }
-  [[nodiscard]] std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(cookie >> 32); }
+  [[nodiscard]] UndoKind kind() const noexcept { return static_cast<UndoKind>(head_ & 0xFF); }
+  [[nodiscard]] std::uint8_t group() const noexcept { return static_cast<std::uint8_t>(head_ >> 8); }
+  [[nodiscard]] std::uint32_t block() const noexcept { return static_cast<std::uint32_t>(head_ >> 32); }
+  [[nodiscard]] std::uint64_t cookie() const noexcept { return cookie_; }
+  [[nodiscard]] std::uint32_t row() const noexcept { return static_cast<std::uint32_t>(cookie_); }
+  [[nodiscard]] std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(cookie_ >> 32); }
+
+ private:
+  std::uint64_t head_ = 0;
+  std::uint64_t cookie_ = 0;
 };
 static_assert(sizeof(UndoEntry) == 16);
 
@@ -73,8 +85,11 @@ class UndoLog {
   UndoEntry pop() noexcept { return entries_[--end_ & mask_]; }
   /// Forgets the entries from `position` on: they are final, although older ones are not.
   void forget_from(std::uint64_t position) noexcept { end_ = position; }
-  /// Forgets everything before `position`: those transactions are final.
-  void settle(std::uint64_t position) noexcept { begin_ = position; }
+  /// Forgets everything before `position`: those transactions are final. An empty log starts again at the front, where it is warm.
+  void settle(std::uint64_t position) noexcept {
+    begin_ = position;
+    if (begin_ == end_) begin_ = end_ = 0;
+  }
 
  private:
   std::span<UndoEntry> entries_;

@@ -6,29 +6,29 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-inline std::int64_t old_tokens(const UndoEntry& e) noexcept { return static_cast<std::int64_t>(e.cookie); }
+inline std::int64_t old_tokens(const UndoEntry& e) noexcept { return static_cast<std::int64_t>(e.cookie()); }
 
 /// Restores the fields that a structural entry changed; the list moves around it have entries of their own.
 template <class Core>
 void undo_structural(Core& core, const UndoEntry& e) {
   SeqRows& rows = core.rows;
-  switch (e.kind) {
+  switch (e.kind()) {
     case UndoKind::kCreate: rows.unopen(e.row()); return;
     case UndoKind::kDelete: rows.reopen(e.row()); return;
     case UndoKind::kResize:
-      core.set_length(rows.row(e.block), old_tokens(e));
-      rows.row(e.block).content_lost = e.group != 0;
+      core.set_length(rows.row(e.block()), old_tokens(e));
+      rows.row(e.block()).content_lost = e.group() != 0;
       return;
     case UndoKind::kPop:
     case UndoKind::kSet:
-    case UndoKind::kDropFront: rows.table(e.row(), e.group)[e.index()] = BlockId{e.block}; return;
-    case UndoKind::kFirstLive: rows.row(e.row()).first_live[e.group] = e.index(); return;
-    case UndoKind::kChain: core.set_chain(rows.row(e.row()), e.block, e.index()); return;
-    case UndoKind::kExternal: --core.pool.history(e.block).external; return;
-    case UndoKind::kUnexternal: ++core.pool.history(e.block).external; return;
+    case UndoKind::kDropFront: rows.table(e.row(), e.group())[e.index()] = BlockId{e.block()}; return;
+    case UndoKind::kFirstLive: rows.row(e.row()).first_live[e.group()] = e.index(); return;
+    case UndoKind::kChain: core.set_chain(rows.row(e.row()), e.block(), e.index()); return;
+    case UndoKind::kExternal: --core.pool.record(e.block()).external; return;
+    case UndoKind::kUnexternal: ++core.pool.record(e.block()).external; return;
     case UndoKind::kCopy:
       --core.num_copies;
-      --core.pool.record(e.block).copy_holds;
+      --core.pool.record(e.block()).copy_holds;
       return;
     default: core.pool.undo(e); return;
   }
@@ -41,9 +41,9 @@ void undo_to(Core& core, std::uint64_t position) {
     const UndoEntry e = core.log.pop();
     undo_structural(core, e);
     if constexpr (Core::kIndexed) {
-      if (e.kind == UndoKind::kTakeVictim || e.kind == UndoKind::kHide) {
-        core.pool.record(e.block).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
-        core.index.tree().unhide(core.pool.history(e.block).node, e.block);
+      if (e.kind() == UndoKind::kTakeVictim || e.kind() == UndoKind::kHide) {
+        core.pool.record(e.block()).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+        core.index.tree().unhide(core.pool.record(e.block()).node, e.block());
       }
     }
   }
@@ -56,7 +56,7 @@ class SealedUndo {
   SealedUndo(Core& core, const StepRecord& step) : core_(core), step_(step) {}
 
   void apply(const UndoEntry& e) {
-    switch (e.kind) {
+    switch (e.kind()) {
       case UndoKind::kCreate: end_row(e.row()); return;
       case UndoKind::kDelete: core_.rows.reopen(e.row()); return;
       case UndoKind::kResize: resize(e); return;
@@ -64,15 +64,15 @@ class SealedUndo {
       case UndoKind::kSet: set_back(e); return;
       case UndoKind::kDropFront: refill_front(e); return;
       case UndoKind::kFirstLive:
-        if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group] = e.index();
+        if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group()] = e.index();
         return;
       case UndoKind::kExternal:
-        --core_.pool.history(e.block).external;
-        core_.drop(e.block, nullptr);
+        --core_.pool.record(e.block()).external;
+        core_.drop_for_good(e.block());
         return;
       case UndoKind::kUnexternal:
-        ++core_.pool.history(e.block).external;
-        core_.pool.acquire(e.block, nullptr);
+        ++core_.pool.record(e.block()).external;
+        core_.acquire_for_good(e.block());
         return;
       default: return;  // list moves follow from the above; a shorter chain is always right, as publish finds its nodes again
     }
@@ -88,7 +88,7 @@ class SealedUndo {
       for (std::int64_t g = 0; g < core_.config.num_groups && !row.content_lost; ++g) {
         const BlockId* table = core_.rows.table(slot, g);
         for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) {
-          if (core_.pool.history(table[i].value).taken_stamp == step_.stamp) row.content_lost = true;
+          if (core_.pool.record(table[i].value).taken_stamp == step_.stamp) row.content_lost = true;
         }
       }
       num_lost += row.content_lost ? 1 : 0;
@@ -107,7 +107,7 @@ class SealedUndo {
     for (std::uint32_t i = row.num_entries; i-- > down_to;) {
       for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
         const BlockId b = core_.rows.table(slot, g)[i];
-        if (i >= row.first_live[g]) core_.drop(b.value, nullptr);
+        if (i >= row.first_live[g]) core_.drop_for_good(b.value);
       }
     }
     row.num_entries = std::min(row.num_entries, down_to);
@@ -121,10 +121,10 @@ class SealedUndo {
   }
 
   void resize(const UndoEntry& e) {
-    SeqRow& row = core_.rows.row(e.block);
+    SeqRow& row = core_.rows.row(e.block());
     if (!row.alive) return;
-    const std::int64_t tokens = restorable(e.block) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
-    drop_entries(e.block, static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
+    const std::int64_t tokens = restorable(e.block()) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
+    drop_entries(e.block(), static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
     core_.set_length(row, tokens);
     core_.shorten_chain(row, tokens / core_.config.block_size);
   }
@@ -132,24 +132,24 @@ class SealedUndo {
   void push_back(const UndoEntry& e) {
     if (!restorable(e.row())) return;
     SeqRow& row = core_.rows.row(e.row());
-    core_.rows.table(e.row(), e.group)[e.index()] = BlockId{e.block};
-    if (e.block != kNoBlock.value) core_.pool.acquire(e.block, nullptr);
-    if (e.group == 0) row.num_entries = e.index() + 1;
+    core_.rows.table(e.row(), e.group())[e.index()] = BlockId{e.block()};
+    if (e.block() != kNoBlock.value) core_.acquire_for_good(e.block());
+    if (e.group() == 0) row.num_entries = e.index() + 1;
   }
 
   void set_back(const UndoEntry& e) {
     const SeqRow& row = core_.rows.row(e.row());
-    BlockId& entry = core_.rows.table(e.row(), e.group)[e.index()];
-    if (!row.alive || e.index() >= row.num_entries || e.index() < row.first_live[e.group]) return;
-    const BlockId taken = std::exchange(entry, BlockId{e.block});
-    core_.pool.acquire(e.block, nullptr);
-    core_.drop(taken.value, nullptr);
+    BlockId& entry = core_.rows.table(e.row(), e.group())[e.index()];
+    if (!row.alive || e.index() >= row.num_entries || e.index() < row.first_live[e.group()]) return;
+    const BlockId taken = std::exchange(entry, BlockId{e.block()});
+    core_.acquire_for_good(e.block());
+    core_.drop_for_good(taken.value);
   }
 
   void refill_front(const UndoEntry& e) {
     if (!restorable(e.row())) return;
-    core_.rows.table(e.row(), e.group)[e.index()] = BlockId{e.block};
-    core_.pool.acquire(e.block, nullptr);
+    core_.rows.table(e.row(), e.group())[e.index()] = BlockId{e.block()};
+    core_.acquire_for_good(e.block());
   }
 
   Core& core_;
