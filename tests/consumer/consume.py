@@ -4,6 +4,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,32 @@ def without_exceptions(work, compilers):
     compile_and_run(work, compilers, [f"-I{ROOT / 'include'}", "-fno-exceptions", "-fno-rtti"], ["without_exceptions.cpp"])
 
 
-WAYS = (add_subdirectory, fetch_content, find_package, pkg_config, raw_include, without_exceptions)
+def several_versions(work, compilers):
+    """Another minor version and another assert level share no symbol with the shipped one, so they can live in one program."""
+    newer = work / "newer"
+    shutil.copytree(ROOT / "include", newer)
+    header = newer / "kvpage/base/version.hpp"
+    text = header.read_text()
+    minor = int(re.search(r"VERSION_MINOR (\d+)", text)[1])
+    header.write_text(text.replace(f"VERSION_MINOR {minor}", f"VERSION_MINOR {minor + 1}"))
+    units = {"shipped": (ROOT / "include", 1), "checked": (ROOT / "include", 2), "newer": (newer, 1)}
+    for compiler in compilers:
+        symbols = {}
+        for unit, (include, level) in units.items():
+            obj = str(work / f"{unit}.o")
+            run([compiler, "-std=c++20", *WARNINGS, f"-I{include}", f"-DKVPAGE_ASSERT_LEVEL={level}", f"-DKVPAGE_UNIT={unit}_unit",
+                 "-c", str(HERE / "one_of_several.cpp"), "-o", obj])
+            names = subprocess.run(["nm", "--defined-only", "-f", "posix", obj], stdout=subprocess.PIPE, text=True, check=True).stdout
+            symbols[unit] = {line.split()[0] for line in names.splitlines() if "6kvpage" in line}
+        for one, other in (("shipped", "checked"), ("shipped", "newer"), ("checked", "newer")):
+            if not symbols[one] or symbols[one] & symbols[other]:
+                sys.exit(f"{one} and {other} share symbols: {sorted(symbols[one] & symbols[other])[:5]}")
+        run([compiler, "-std=c++20", *WARNINGS, str(HERE / "several_versions.cpp"), *(str(work / f"{u}.o") for u in units),
+             "-o", str(work / "program")])
+        run([str(work / "program")])
+
+
+WAYS = (add_subdirectory, fetch_content, find_package, pkg_config, raw_include, without_exceptions, several_versions)
 
 
 def main():
