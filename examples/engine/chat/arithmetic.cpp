@@ -109,11 +109,13 @@ Value joined(Budget& budget, const List& a, const List& b) {
 }
 
 Value repeated(Budget& budget, const TrustedText& text, std::int64_t count) {
-  TrustedText result;
-  for (std::int64_t i = 0; i < count && !text.empty(); ++i) {
-    budget.charge_bytes(text.size());
-    result.append(text);
+  if (text.empty() || count <= 0) return Value::text(TrustedText{});
+  if (static_cast<std::uint64_t>(count) > kMaxOutputBytes / text.size()) {
+    fail(TemplateErrorKind::kLimit, "repeats a string beyond " + std::to_string(kMaxOutputBytes) + " bytes");
   }
+  budget.charge_bytes(text.size() * static_cast<std::size_t>(count));
+  TrustedText result;
+  for (std::int64_t i = 0; i < count; ++i) result.append(text);
   return Value::text(std::move(result));
 }
 

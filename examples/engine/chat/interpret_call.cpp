@@ -44,7 +44,6 @@ Value Interpreter::call_macro(const Binding& macro, const Arguments& arguments, 
   if (caller != nullptr) scope.names["caller"] = *caller;
 
   Scope* const outer = std::exchange(scope_, &scope);
-  const int outer_loops = std::exchange(loop_depth_, 0);
   ++macro_depth_;
   for (const Parameter& parameter : callable.parameters) {
     if (scope.names.contains(parameter.name)) continue;
@@ -53,7 +52,6 @@ Value Interpreter::call_macro(const Binding& macro, const Arguments& arguments, 
   TrustedText text;
   capture(callable.body, text);
   --macro_depth_;
-  loop_depth_ = outer_loops;
   scope_ = outer;
   return Value::text(std::move(text));
 }

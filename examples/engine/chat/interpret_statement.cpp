@@ -78,7 +78,7 @@ bool Interpreter::pull(LoopState& loop) {
 }
 
 Interpreter::Flow Interpreter::run(const For& node) {
-  LoopState& loop = loops_.emplace_back(LoopState{&node, scope_, elements(budget_, evaluate(*node.iterable)), 0, {}, 0, ++loop_depth_});
+  LoopState& loop = loops_.emplace_back(LoopState{&node, scope_, elements(budget_, evaluate(*node.iterable)), 0, {}, 0});
   Scope* const outer = scope_;
   bool ran = false;
   while (loop.index < loop.passed.size() || pull(loop)) {
@@ -94,7 +94,6 @@ Interpreter::Flow Interpreter::run(const For& node) {
   }
   loop.source.clear();
   loop.source.shrink_to_fit();
-  --loop_depth_;
   if (ran) return Flow::kNext;
   Scope scope{outer, {}};
   scope_ = &scope;
@@ -177,8 +176,8 @@ Value Interpreter::loop_attribute(LoopState& loop, std::string_view name) {
   if (name == "length") return number(total());
   if (name == "revindex") return number(total() - loop.index);
   if (name == "revindex0") return number(total() - loop.index - 1);
-  if (name == "depth") return Value::integer(loop.depth);
-  if (name == "depth0") return Value::integer(loop.depth - 1);
+  if (name == "depth") return number(1);  // deeper only in recursive loops, which are not supported
+  if (name == "depth0") return number(0);
   if (name == "previtem") return loop.index > 0 ? loop.passed[loop.index - 1] : Value::undefined("previtem");
   if (name == "nextitem") return has_next() ? loop.passed[loop.index + 1] : Value::undefined("nextitem");
   fail(TemplateErrorKind::kUnsupported, "loop." + std::string{name} + " is not supported");

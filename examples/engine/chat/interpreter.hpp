@@ -45,7 +45,6 @@ struct LoopState {
   std::size_t next = 0;       ///< first element of `source` that the filter has not seen
   std::vector<Value> passed;  ///< elements that passed it
   std::size_t index = 0;      ///< of the current one in `passed`
-  int depth = 1;
 };
 
 /// Lives for one rendering. Errors: TemplateFailure with the line of the innermost node.
@@ -118,7 +117,6 @@ class Interpreter {
   Value captured_;
   std::deque<Namespace> namespaces_;  // owned here, so that references among them cannot leak
   std::deque<LoopState> loops_;
-  int loop_depth_ = 0;
   int macro_depth_ = 0;
   int level_ = 0;
 };

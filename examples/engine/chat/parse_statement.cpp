@@ -89,7 +89,7 @@ void Parser::require_known_calls() const {
 /// Statements up to a tag named in `end_names`, whose name is the current token afterwards; up to the end if there are none.
 Block Parser::parse_block(std::initializer_list<std::string_view> end_names) {
   const Nested nested{*this, 1};
-  const int opened = line();
+  const int opened = at_ > 0 ? tokens_[at_ - 1].line : 1;  // of the tag before
   Block block;
   for (;;) {
     const Token& token = current();
@@ -206,8 +206,8 @@ Target Parser::parse_target(bool allow_attribute) {
   Target target;
   const bool parenthesised = skip_operator("(");
   do {
-    if (!target.names.empty() && current().kind != TokenKind::kName) break;  // a trailing comma
     if (current().is_operator("(")) unsupported("a nested unpacking");
+    if (!target.names.empty() && current().kind != TokenKind::kName) break;  // a trailing comma
     require_public_name(current().text, line(), false);
     target.names.push_back(take_name());
     if (allow_attribute && !parenthesised && target.names.size() == 1 && skip_operator(".")) {

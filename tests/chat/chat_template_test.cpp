@@ -1,0 +1,181 @@
+#include "chat/chats.hpp"
+#include "support/catch.hpp"
+
+using namespace kvpage_test;
+using kvpage::engine::ChatInputs;
+using kvpage::engine::ChatTemplate;
+using kvpage::engine::TemplateError;
+using kvpage::engine::TemplateErrorKind;
+
+namespace {
+
+TemplateError compile_error(const std::string& source) {
+  const auto compiled = ChatTemplate::compile(source);
+  INFO("template " << source);
+  REQUIRE_FALSE(compiled.has_value());
+  return compiled.error();
+}
+
+TemplateError render_error(const std::string& source, const Json& inputs = Json::object()) {
+  INFO("template " << source);
+  const auto compiled = ChatTemplate::compile(source);
+  REQUIRE(compiled.has_value());
+  const auto prompt = compiled->render(chat_inputs(inputs));
+  REQUIRE_FALSE(prompt.has_value());
+  return prompt.error();
+}
+
+struct Wrong {
+  const char* source;
+  TemplateErrorKind kind;
+  int line;
+  const char* part;  // of the message
+};
+
+void check(const TemplateError& error, const Wrong& wrong) {
+  INFO("template " << wrong.source << ", error " << error.text());
+  CHECK(error.kind == wrong.kind);
+  CHECK(error.line == wrong.line);
+  CHECK(error.message.find(wrong.part) != std::string::npos);
+}
+
+constexpr auto kUnsupported = TemplateErrorKind::kUnsupported;
+constexpr auto kSyntax = TemplateErrorKind::kSyntax;
+constexpr auto kRuntime = TemplateErrorKind::kRuntime;
+
+}  // namespace
+
+TEST_CASE("chat.compile.an_unsupported_construct_is_an_error_with_its_line", "[chat]") {
+  const Wrong cases[] = {
+      {"a\n{% include 'x' %}", kUnsupported, 2, "include"},
+      {"\n\n{% import 'x' as y %}", kUnsupported, 3, "import"},
+      {"{% extends 'x' %}", kUnsupported, 1, "extends"},
+      {"{% block b %}{% endblock %}", kUnsupported, 1, "block"},
+      {"{% filter upper %}x{% endfilter %}", kUnsupported, 1, "filter"},
+      {"{% autoescape true %}{% endautoescape %}", kUnsupported, 1, "autoescape"},
+      {"{% with x = 1 %}{% endwith %}", kUnsupported, 1, "with"},
+      {"{% do x %}", kUnsupported, 1, "do"},
+      {"{% for x in y recursive %}{% endfor %}", kUnsupported, 1, "recursive"},
+      {"x\n{{ x | urlize }}", kUnsupported, 2, "urlize"},
+      {"x\n\n{{ x is escaped }}", kUnsupported, 3, "escaped"},
+      {"{{ x.format(1) }}", kUnsupported, 1, "format"},
+      {"{{ x.append(1) }}", kUnsupported, 1, "append"},
+      {"{{ cycler(1) }}", kUnsupported, 1, "cycler"},
+      {"{% if x %}\n{{ lipsum() }}\n{% endif %}", kUnsupported, 2, "lipsum"},
+      {"{{ x | map('nope') }}", kUnsupported, 1, "nope"},
+      {"{{ x | selectattr('a', 'nope') }}", kUnsupported, 1, "nope"},
+      {"{{ x | map(y) }}", kUnsupported, 1, "computed"},
+      {"{{ f(*x) }}", kUnsupported, 1, "unpacking"},
+      {"{{ f(**x) }}", kUnsupported, 1, "unpacking"},
+      {"{{ x[1, 2] }}", kUnsupported, 1, "several"},
+      {"{{ (x | upper)() }}", kUnsupported, 1, "calling"},
+      {"{{ x[0](1) }}", kUnsupported, 1, "calling"},
+      {"{{ (x | safe) + 'y' }}", kUnsupported, 1, "safe"},
+      {"{% macro f() %}{{ varargs }}{% endmacro %}", kUnsupported, 1, "varargs"},
+      {"{{ '\\N{DASH}' }}", kUnsupported, 1, "escape"},
+      {"{% for a, (b, c) in x %}{% endfor %}", kUnsupported, 1, "nested"},
+  };
+  for (const Wrong& wrong : cases) check(compile_error(wrong.source), wrong);
+}
+
+TEST_CASE("chat.compile.a_malformed_template_is_an_error_with_its_line", "[chat]") {
+  const Wrong cases[] = {
+      {"a\n{{ x", kSyntax, 2, "does not end"},
+      {"{% if x %}\n\ny", kSyntax, 1, "endif"},
+      {"{% for x in y %}", kSyntax, 1, "endfor"},
+      {"{% endif %}", kSyntax, 1, "without its opening"},
+      {"\n{% else %}", kSyntax, 2, "without its opening"},
+      {"{{ }}", kSyntax, 1, "expression"},
+      {"{{ 1 + }}", kSyntax, 1, "expression"},
+      {"{{ (1 }}", kSyntax, 1, "unexpected '}'"},
+      {"{{ [1) }}", kSyntax, 1, "unexpected ')'"},
+      {"{{ 'x }}", kSyntax, 1, "string"},
+      {"{{ x y }}", kSyntax, 1, "expected }}"},
+      {"{{ x $ }}", kSyntax, 1, "'$'"},
+      {"{{ 1..5 }}", kSyntax, 1, "a name"},
+      {"{{ 99999999999999999999 }}", kSyntax, 1, "out of range"},
+      {"{{ '\\ud800' }}", kSyntax, 1, "no Unicode"},
+      {"{{ '\\x4' }}", kSyntax, 1, "hex digits"},
+      {"{# never closed", kSyntax, 1, "comment"},
+      {"\n{% raw %}\n", kSyntax, 2, "raw"},
+      {"{% %}", kSyntax, 1, "name of a tag"},
+      {"{% break %}", kSyntax, 1, "outside of a loop"},
+      {"{% for x in y %}{% macro f() %}{% continue %}{% endmacro %}{% endfor %}", kSyntax, 1, "outside of a loop"},
+      {"{% macro f(a=1, b) %}{% endmacro %}", kSyntax, 1, "default"},
+      {"{{ f(a=1, 2) }}", kSyntax, 1, "without a name"},
+      {"{{ x is none is none }}", kSyntax, 1, "chained"},
+      {"{% set 5 = x %}", kSyntax, 1, "a name"},
+      {"\xff", kSyntax, 0, "UTF-8"},
+  };
+  for (const Wrong& wrong : cases) check(compile_error(wrong.source), wrong);
+}
+
+// rule R15: `a.b` reads maps and calls listed methods; nothing leads to the objects behind.
+TEST_CASE("chat.sandbox.names_with_an_underscore_are_refused", "[chat][rule]") {
+  for (const char* source : {"{{ x.__class__ }}", "{{ x._private }}", "{{ __import__ }}", "{{ _x }}", "{{ x.__init__() }}", "{% set _x = 1 %}",
+                             "{{ x['__class__'] }}", "{% for _y in x %}{% endfor %}", "{% macro _f() %}{% endmacro %}", "{% set n._x = 1 %}",
+                             "{{ namespace(_x=1) }}", "{% macro f(_a) %}{% endmacro %}", "{{ x._ }}"}) {
+    const TemplateError error = compile_error(source);
+    INFO(source << ": " << error.text());
+    CHECK(error.kind == kUnsupported);
+    CHECK(error.message.find("underscore") != std::string::npos);
+  }
+  CHECK(render_error("{{ [{'a': 1}] | map(attribute='__class__') | list }}").kind == kUnsupported);
+  CHECK(render("{% for _ in range(2) %}x{% endfor %}", Json::object()).text == "xx");
+}
+
+TEST_CASE("chat.sandbox.an_attribute_never_hides_a_key_behind_a_method", "[chat]") {
+  const Json inputs{{"m", {{"items", 1}, {"pop", 2}, {"other", 3}}}};
+  CHECK(render_error("{{ m.items }}", inputs).message.find("['items']") != std::string::npos);
+  CHECK(render_error("{{ m.pop }}", inputs).kind == kUnsupported);
+  CHECK(render("{{ m['items'] }}{{ m.other }}{{ m['pop'] }}", inputs).text == "132");
+}
+
+TEST_CASE("chat.render.a_failure_names_the_line_where_it_happens", "[chat]") {
+  const Wrong cases[] = {
+      {"a\n{{ x.y }}", kRuntime, 2, "'x' is undefined"},
+      {"a\n\n{{ 1\n+ 'a' }}", kRuntime, 3, "integer + string"},
+      {"{% macro f(x) %}\n\n{{ x + 1 }}{% endmacro %}\n{{ f('a') }}", kRuntime, 3, "string + integer"},
+      {"\n{{ raise_exception('only users') }}", TemplateErrorKind::kRaised, 2, "only users"},
+      {"\n{{ strftime_now('%Q') }}", kUnsupported, 2, "%Q"},
+      {"{{ 'a' % 1 }}", kUnsupported, 1, "formatting"},
+      {"{{ {1: 2} }}", kUnsupported, 1, "map key"},
+      {"{{ range }}", kUnsupported, 1, "only be called"},
+      {"{% set f = 1 %}{{ f() }}{% if false %}{% macro f() %}{% endmacro %}{% endif %}", kRuntime, 1, "no function"},
+      {"{{ 9223372036854775807 + 1 }}", kRuntime, 1, "64 bits"},
+      {"{{ 2 ** 64 }}", kRuntime, 1, "64 bits"},
+      {"{{ namespace(a=1) }}", kRuntime, 1, "cannot be written"},
+      {"{{ [1] | map('upper') }}", kRuntime, 1, "|list"},
+  };
+  for (const Wrong& wrong : cases) check(render_error(wrong.source), wrong);
+}
+
+TEST_CASE("chat.render.time_comes_only_from_the_caller", "[chat]") {
+  const auto compiled = ChatTemplate::compile("{{ strftime_now('%Y-%m-%d') }}").value();
+  ChatInputs inputs;
+  CHECK(compiled.render(inputs).error().message.find("does not give") != std::string::npos);
+  inputs.local_time = fixed_time;
+  CHECK(compiled.render(inputs).value().text == "2024-07-06");
+}
+
+TEST_CASE("chat.render.arguments_hide_the_standard_names_and_a_template_renders_many_times", "[chat]") {
+  const auto compiled = ChatTemplate::compile("{{ bos_token }}{{ style | default('none') }}{{ tools }}{{ add_generation_prompt }}").value();
+  ChatInputs inputs;
+  inputs.bos_token = "<s>";
+  CHECK(compiled.render(inputs).value().text == "<s>noneNoneTrue");
+  inputs.arguments.emplace_back("style", kvpage::engine::chat::Value::text(std::string{"short"}));
+  inputs.arguments.emplace_back("tools", kvpage::engine::chat::Value::integer(3));
+  inputs.add_generation_prompt = false;
+  CHECK(compiled.render(inputs).value().text == "<s>short3False");
+}
+
+TEST_CASE("chat.json.values_keep_order_and_refuse_what_they_cannot_hold", "[chat]") {
+  using kvpage::engine::template_value;
+  CHECK(render("{{ v | tojson }}", {{"v", Json::parse(R"({"z":1,"a":[null,true,-5,2.5,"x"],"m":{}})")}}).text ==
+        R"({"z": 1, "a": [null, true, -5, 2.5, "x"], "m": {}})");
+  CHECK(template_value(Json::parse("18446744073709551615")).error().kind == kRuntime);
+  std::string deep(65, '[');
+  deep += std::string(65, ']');
+  CHECK(template_value(Json::parse(deep)).error().kind == TemplateErrorKind::kLimit);
+  CHECK(template_value(Json::parse(deep.substr(1, 128))).has_value());
+}
