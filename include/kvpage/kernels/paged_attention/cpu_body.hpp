@@ -83,18 +83,21 @@ inline void score_bias(const AttentionLaunch& launch, const AttentionTile& tile,
   }
 }
 
-/// Finds the codes of positions [begin, end) of the step at `step_pos`. A half without visible positions borrows the
-/// other half's codes: its scores are masked.
-inline AttentionStep locate_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
-                                 std::int64_t step_pos, std::int64_t begin, std::int64_t end) {
+/// The positions of one step that some row of the tile may see: [begin, end) inside [pos, pos + 32).
+struct StepRange {
+  std::int64_t pos, begin, end;
+};
+
+/// Finds the codes of a step. A half without visible positions borrows the other half's codes: its scores are masked.
+inline AttentionStep locate_step(const AttentionLaunch& launch, const AttentionTile& tile, const std::byte* staged, const StepRange& range) {
   AttentionStep step;
-  if (launch.staged) launch.stage(launch.view, tile, begin, end, scratch.page);
   const KVLayerMap& map = launch.staged ? launch.stage_map : launch.map;
   for (std::int64_t half = 0; half < 2; ++half) {
-    const std::int64_t position = step_pos + 16 * half;
-    if (position + 16 <= begin || position >= end) continue;
-    const std::byte* head = scratch.page;
-    std::int64_t offset = 16 * half;
+    std::int64_t position = range.pos + 16 * half;
+    if (position + 16 <= range.begin) position += 16;
+    if (position >= range.end) position -= 16;
+    const std::byte* head = staged;
+    std::int64_t offset = position % kAttentionStepTokens;
     if (!launch.staged) {
       head = launch.base + static_cast<std::int64_t>(tile.block_ids[position / launch.block_size].value) * launch.block_stride +
              tile.kv_head * map.key.head_stride;
@@ -105,31 +108,37 @@ inline AttentionStep locate_step(const AttentionLaunch& launch, const AttentionT
     step.key_params[half] = reinterpret_cast<const std::uint16_t*>(head + map.key_params.offset) + offset;
     step.value_params[half] = reinterpret_cast<const std::uint16_t*>(head + map.value_params.offset) + offset;
   }
-  for (int half = 0; half < 2; ++half) {
-    if (step.keys[half] != nullptr) continue;
-    step.keys[half] = step.keys[1 - half];
-    step.values[half] = step.values[1 - half];
-    step.key_params[half] = step.key_params[1 - half];
-    step.value_params[half] = step.value_params[1 - half];
-  }
   return step;
 }
 
-/// One step of 32 positions for all rows of a tile, into scratch.part. [begin, end): what any row may see.
+/// scratch.visible: what each row sees of the step at `step_pos`.
+inline void find_visible(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, std::int64_t step_pos) {
+  VisibleKeys* visible = scratch.visible;
+  for (std::int64_t token = 0; token < tile.num_tokens; ++token) {
+    const std::int64_t position = tile.first_pos + token;
+    std::int64_t begin = launch.window == 0 ? 0 : position - launch.window + 1 - step_pos;
+    std::int64_t end = (position + 1 < tile.kv_len ? position + 1 : tile.kv_len) - step_pos;
+    begin = begin < 0 ? 0 : (begin > kAttentionStepTokens ? kAttentionStepTokens : begin);
+    end = end > kAttentionStepTokens ? kAttentionStepTokens : (end < begin ? begin : end);
+    for (std::int64_t g = 0; g < launch.group; ++g) *visible++ = {static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end)};
+  }
+}
+
+/// One step of 32 positions for all rows of a tile, into scratch.part.
 template <class Key, class Value>
-inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, std::int64_t step_pos,
-                        std::int64_t begin, std::int64_t end) {
+inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const StepWindow& steps,
+                        std::int64_t step_pos) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
-  const AttentionStep step = locate_step(launch, tile, scratch, step_pos, begin, end);
-  score_tile<Key>(launch, step, scratch, num_rows);
+  find_visible(launch, tile, scratch, step_pos);
+  score_tile<Key>(launch, steps, scratch, num_rows);
   const bool biased = kIntegerDots<Key> && launch.key_bias.bias != nullptr;
   if (biased) score_bias(launch, tile, scratch, step_pos / kAttentionStepTokens, num_rows);
   FloatLanes value_scales[2] = {zero(), zero()};
   if constexpr (kScaledVectors<Value>) {
-    for (int half = 0; half < 2; ++half) value_scales[half] = load_half(step.value_params[half]);
+    for (int half = 0; half < 2; ++half) value_scales[half] = load_half(steps.now.value_params[half]);
   }
   for (std::int64_t row = 0; row < num_rows; ++row) {
-    const VisibleKeys keys = visible_keys(launch, tile, step_pos, row);
+    const VisibleKeys keys = scratch.visible[row];
     if (keys.begin == keys.end) continue;
     softmax_row<kScaledVectors<Value>>(launch, keys, biased ? scratch.bias_score[row] : 0.0f, value_scales, scratch.part, row,
                                        scratch.scores + row * kAttentionStepTokens);
@@ -137,11 +146,40 @@ inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile
   if constexpr (Value::kBits == 4) {
     for (std::int64_t p = 0; p < 2 * ((launch.padded_dim + 31) / 32); ++p) {
       for (int half = 0; half < 2; ++half) {
-        store(scratch.value_params + p * kAttentionStepTokens + 16 * half, load_half(step.value_params[half] + p * launch.param_stride));
+        const FloatLanes params = load_half(steps.now.value_params[half] + p * launch.param_stride);
+        store(scratch.value_params + p * kAttentionStepTokens + 16 * half, params);
       }
     }
   }
-  accumulate_tile<Value>(launch, tile, {&step, launch.value_stride, launch.padded_dim, scratch.value_params}, step_pos, scratch, num_rows);
+  accumulate_tile<Value>(launch, {&steps, launch.value_stride, launch.padded_dim, scratch.value_params}, scratch, num_rows);
+}
+
+/// The step at `pos` of a tile; empty when nothing of it is visible.
+inline StepRange visible_step(const AttentionLaunch& launch, const AttentionTile& tile, std::int64_t pos) {
+  const std::int64_t last = tile.first_pos + tile.num_tokens;
+  const std::int64_t window_begin = launch.window == 0 ? 0 : tile.first_pos - launch.window + 1;
+  StepRange range{pos, pos, pos + kAttentionStepTokens};
+  if (window_begin > range.begin) range.begin = window_begin;
+  if (last < range.end) range.end = last;
+  if (tile.kv_len < range.end) range.end = tile.kv_len;
+  return range;
+}
+
+/// Moves on to the step at `pos`, and looks two steps ahead.
+inline void advance(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const StepRange& range,
+                    bool first, StepWindow& steps) {
+  const auto locate = [&](std::int64_t pos, const AttentionStep& otherwise) {
+    const StepRange ahead = visible_step(launch, tile, pos);
+    return ahead.begin < ahead.end ? locate_step(launch, tile, scratch.page, ahead) : otherwise;
+  };
+  if (launch.staged) {
+    launch.stage(launch.view, tile, range.begin, range.end, scratch.page);
+    steps.now = steps.next = steps.later = locate_step(launch, tile, scratch.page, range);
+    return;
+  }
+  steps.now = first ? locate_step(launch, tile, scratch.page, range) : steps.next;
+  steps.next = first ? locate(range.pos + kAttentionStepTokens, steps.now) : steps.later;
+  steps.later = locate(range.pos + 2 * kAttentionStepTokens, steps.next);
 }
 
 }  // namespace detail
@@ -151,18 +189,18 @@ template <class Key, class Value>
 void attend_splits(const detail::AttentionLaunch& launch, const detail::AttentionTile& tile, const detail::AttentionScratch& scratch,
                    const detail::AttentionRows& total, std::int64_t split_begin, std::int64_t split_end) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
-  const std::int64_t last_pos = tile.first_pos + tile.num_tokens;
-  const std::int64_t visible_end = last_pos < tile.kv_len ? last_pos : tile.kv_len;
-  const std::int64_t window_begin = launch.window == 0 ? 0 : tile.first_pos - launch.window + 1;
-  const std::int64_t visible_begin = window_begin < 0 ? 0 : window_begin;
   detail::prepare_queries<Key>(launch, tile, scratch);
   detail::clear_rows(launch, total, num_rows);
+  detail::StepWindow steps;
+  bool first = true;
   for (std::int64_t split = split_begin; split < split_end; ++split) {
     detail::clear_rows(launch, scratch.part, num_rows);
     for (std::int64_t pos = split * kAttentionSplitTokens; pos < (split + 1) * kAttentionSplitTokens; pos += kAttentionStepTokens) {
-      const std::int64_t begin = pos > visible_begin ? pos : visible_begin;
-      const std::int64_t end = pos + kAttentionStepTokens < visible_end ? pos + kAttentionStepTokens : visible_end;
-      if (begin < end) detail::attend_step<Key, Value>(launch, tile, scratch, pos, begin, end);
+      const detail::StepRange range = detail::visible_step(launch, tile, pos);
+      if (range.begin >= range.end) continue;
+      detail::advance(launch, tile, scratch, range, first, steps);
+      first = false;
+      detail::attend_step<Key, Value>(launch, tile, scratch, steps, pos);
     }
     detail::merge_rows(launch, total, scratch.part, num_rows);
   }

@@ -95,6 +95,11 @@ struct AttentionRows {
   float* out = nullptr;  // [rows, padded_dim]
 };
 
+/// The keys of a step that a row sees: [begin, end) of 0..32.
+struct VisibleKeys {
+  std::int32_t begin = 0, end = 0;
+};
+
 /// One step's codes: two halves of 16 keys each.
 struct AttentionStep {
   const std::byte* keys[2] = {};
@@ -144,6 +149,7 @@ struct AttentionScratch {
   float* turned_bias = nullptr;        // [padded_dim]
   float* value_params = nullptr;       // [2 * groups of 32 dims, 32]
   std::byte* page = nullptr;           // [stage_bytes]
+  VisibleKeys* visible = nullptr;      // [rows], of the current step
   AttentionRows part, total;
 };
 
@@ -176,6 +182,7 @@ class AttentionCarver {
     take(scratch.turned_bias, launch.padded_dim);
     take(scratch.value_params, 2 * groups * kAttentionStepTokens);
     take(scratch.page, launch.stage_bytes);
+    take(scratch.visible, launch.rows);
     take(scratch.part, launch.rows, launch.padded_dim);
     take(scratch.total, launch.rows, launch.padded_dim);
   }

@@ -11,6 +11,7 @@ using kvpage::detail::AttentionRows;
 using kvpage::detail::AttentionScratch;
 using kvpage::detail::AttentionStep;
 using kvpage::detail::AttentionTile;
+using kvpage::detail::VisibleKeys;
 using kvpage::detail::kCodesAreHalf;
 using kvpage::detail::kCodesAreUpperHalf;
 using kvpage::detail::kIntegerDots;
@@ -41,15 +42,32 @@ KVPAGE_LANES FloatLanes load_plain(const std::byte* codes) {
   }
 }
 
+/// The current step and the two after it (or again the last one). Pages lie anywhere, so nothing but the block table knows
+/// what comes next: the second next step is fetched into the second-level cache, the next one from there into the first.
+struct StepWindow {
+  AttentionStep now, next, later;
+};
+
+KVPAGE_LANES void prefetch_line(const std::byte* next, const std::byte* later) {
+  prefetch(next);
+  __builtin_prefetch(later, 0, 2);
+}
+
+KVPAGE_LANES void prefetch_keys(const StepWindow& steps, std::int64_t offset) {
+  prefetch_line(steps.next.keys[0] + offset, steps.later.keys[0] + offset);
+  prefetch_line(steps.next.keys[1] + offset, steps.later.keys[1] + offset);
+}
+
 /// scores [kRows, 32] of plain keys: per key one chain of fused multiply-adds over the dims, ascending.
 template <class Key, int kRows>
-inline void score_rows_plain(const AttentionLaunch& launch, const AttentionStep& step, const float* q, float* scores) {
+inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& steps, const float* q, float* scores) {
   FloatLanes acc[kRows][2];
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = zero();
-  const std::byte* left = step.keys[0];
-  const std::byte* right = step.keys[1];
+  const std::byte* left = steps.now.keys[0];
+  const std::byte* right = steps.now.keys[1];
   for (std::int64_t d = 0; d < launch.padded_dim; ++d, left += launch.key_stride, right += launch.key_stride) {
+    prefetch_keys(steps, d * launch.key_stride);
     const FloatLanes k0 = load_plain<Key>(left);
     const FloatLanes k1 = load_plain<Key>(right);
     KVPAGE_UNROLL
@@ -77,7 +95,7 @@ struct CodedQueries {
 
 /// scores [kRows, 32] of 8-bit keys: integer dots over all dims, exact, then one rounding and the two scales.
 template <class Key, int kRows>
-inline void score_rows_symmetric(const AttentionLaunch& launch, const AttentionStep& step, const CodedQueries& q, float* scores) {
+inline void score_rows_symmetric(const AttentionLaunch& launch, const StepWindow& steps, const CodedQueries& q, float* scores) {
   IntLanes high[kRows][2];
   IntLanes low[kRows][2];
   KVPAGE_UNROLL
@@ -85,9 +103,10 @@ inline void score_rows_symmetric(const AttentionLaunch& launch, const AttentionS
     high[r][0] = high[r][1] = broadcast_int(q.start[2 * r]);
     low[r][0] = low[r][1] = broadcast_int(q.start[2 * r + 1]);
   }
-  const std::byte* left = step.keys[0];
-  const std::byte* right = step.keys[1];
+  const std::byte* left = steps.now.keys[0];
+  const std::byte* right = steps.now.keys[1];
   for (std::int64_t d = 0; d < launch.padded_dim; d += 4, left += launch.key_stride, right += launch.key_stride) {
+    prefetch_keys(steps, d / 4 * launch.key_stride);
     const ByteLanes k0 = load_bytes(left);
     const ByteLanes k1 = load_bytes(right);
     KVPAGE_UNROLL
@@ -100,8 +119,9 @@ inline void score_rows_symmetric(const AttentionLaunch& launch, const AttentionS
       low[r][1] = dot_centered(low[r][1], k1, l);
     }
   }
+  KVPAGE_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const FloatLanes key_scale = load_half(step.key_params[half]);
+    const FloatLanes key_scale = load_half(steps.now.key_params[half]);
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const FloatLanes dot = to_float(add_int(shift_left_int<7>(high[r][half]), low[r][half]));
@@ -112,8 +132,10 @@ inline void score_rows_symmetric(const AttentionLaunch& launch, const AttentionS
 
 /// scores [kRows, 16] of one half of 4-bit keys: per group of 32 dims an exact integer dot, then scale and minimum of the group.
 template <int kRows>
-inline void score_rows_grouped(const AttentionLaunch& launch, const std::byte* keys, const std::uint16_t* params,
-                               const CodedQueries& q, float* scores) {
+inline void score_rows_grouped(const AttentionLaunch& launch, const StepWindow& steps, int half, const CodedQueries& q,
+                               float* scores) {
+  const std::byte* keys = steps.now.keys[half];
+  const std::uint16_t* params = steps.now.key_params[half];
   const std::int64_t num_words = launch.padded_dim / 4;
   const std::int64_t num_groups = (launch.padded_dim + 31) / 32;
   const ByteLanes nibble = broadcast_byte(15);
@@ -127,7 +149,9 @@ inline void score_rows_grouped(const AttentionLaunch& launch, const std::byte* k
     for (int r = 0; r < kRows; ++r) high[r] = low[r] = zero_int();
     for (std::int64_t word = 8 * g; word < 8 * g + 8 && word < num_words; ++word) {
       const bool upper = 2 * word >= num_words;
-      const ByteLanes pair = load_bytes(keys + (upper ? word - num_words / 2 : word) * launch.key_stride);
+      const std::int64_t offset = (upper ? word - num_words / 2 : word) * launch.key_stride;
+      prefetch_line(steps.next.keys[half] + offset, steps.later.keys[half] + offset);
+      const ByteLanes pair = load_bytes(keys + offset);
       const ByteLanes k = and_bytes(upper ? shift_right_bytes<4>(pair) : pair, nibble);
       KVPAGE_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -150,39 +174,39 @@ inline void score_rows_grouped(const AttentionLaunch& launch, const std::byte* k
 
 /// Runs `kRows` rows from `row` on, in the arithmetic that the keys' codec asks for.
 template <class Key, int kRows>
-inline void score_rows(const AttentionLaunch& launch, const AttentionStep& step, const AttentionScratch& scratch, std::int64_t row) {
+inline void score_rows(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch, std::int64_t row) {
   float* scores = scratch.scores + row * kAttentionStepTokens;
   const std::int64_t at = row * launch.padded_dim;
   if constexpr (!kIntegerDots<Key>) {
-    score_rows_plain<Key, kRows>(launch, step, scratch.scaled_q + at, scores);
+    score_rows_plain<Key, kRows>(launch, steps, scratch.scaled_q + at, scores);
   } else {
     const CodedQueries q{scratch.q_high + at, scratch.q_low + at, scratch.q_scale + row, scratch.q_start + 2 * row,
                          scratch.q_group_sum + row * ((launch.padded_dim + 31) / 32)};
     if constexpr (Key::kBits == 4) {
-      score_rows_grouped<kRows>(launch, step.keys[0], step.key_params[0], q, scores);
-      score_rows_grouped<kRows>(launch, step.keys[1], step.key_params[1], q, scores + 16);
+      for (int half = 0; half < 2; ++half) score_rows_grouped<kRows>(launch, steps, half, q, scores + 16 * half);
     } else {
-      score_rows_symmetric<Key, kRows>(launch, step, q, scores);
+      score_rows_symmetric<Key, kRows>(launch, steps, q, scores);
     }
   }
 }
 
 /// Scores of rows [0, num_rows), in the largest register tiles that fit.
 template <class Key>
-inline void score_tile(const AttentionLaunch& launch, const AttentionStep& step, const AttentionScratch& scratch, std::int64_t num_rows) {
+inline void score_tile(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch,
+                       std::int64_t num_rows) {
   std::int64_t row = 0;
   if constexpr (kTileRows >= 12 && !kIntegerDots<Key>) {
-    for (; num_rows - row >= 12; row += 12) score_rows<Key, 12>(launch, step, scratch, row);
+    for (; num_rows - row >= 12; row += 12) score_rows<Key, 12>(launch, steps, scratch, row);
   }
   if constexpr (kTileRows >= 6) {
-    for (; num_rows - row >= 6; row += 6) score_rows<Key, 6>(launch, step, scratch, row);
-    for (; num_rows - row >= 4; row += 4) score_rows<Key, 4>(launch, step, scratch, row);
+    for (; num_rows - row >= 6; row += 6) score_rows<Key, 6>(launch, steps, scratch, row);
+    for (; num_rows - row >= 4; row += 4) score_rows<Key, 4>(launch, steps, scratch, row);
   }
   if constexpr (kTileRows >= 3) {
-    for (; num_rows - row >= 3; row += 3) score_rows<Key, 3>(launch, step, scratch, row);
-    for (; num_rows - row >= 2; row += 2) score_rows<Key, 2>(launch, step, scratch, row);
+    for (; num_rows - row >= 3; row += 3) score_rows<Key, 3>(launch, steps, scratch, row);
+    for (; num_rows - row >= 2; row += 2) score_rows<Key, 2>(launch, steps, scratch, row);
   }
-  for (; row < num_rows; ++row) score_rows<Key, 1>(launch, step, scratch, row);
+  for (; row < num_rows; ++row) score_rows<Key, 1>(launch, steps, scratch, row);
 }
 
 }  // namespace detail

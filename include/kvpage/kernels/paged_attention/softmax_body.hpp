@@ -23,8 +23,8 @@ template <bool kValueScales>
 inline void softmax_row(const AttentionLaunch& launch, VisibleKeys keys, float bias, const FloatLanes* value_scales,
                         const AttentionRows& rows, std::int64_t row, float* scores) {
   FloatLanes s[2];
-  const std::uint32_t visible = (keys.end >= 32 ? 0xFFFFFFFFu : (1u << keys.end) - 1u) & ~((1u << keys.begin) - 1u);
-  const MaskLanes mask[2] = {mask_from_bits(visible & 0xFFFFu), mask_from_bits(visible >> 16)};
+  const std::uint32_t seen = (keys.end >= 32 ? 0xFFFFFFFFu : (1u << keys.end) - 1u) & ~((1u << keys.begin) - 1u);
+  const MaskLanes mask[2] = {mask_from_bits(seen & 0xFFFFu), mask_from_bits(seen >> 16)};
   const FloatLanes lowest = broadcast(-__builtin_inff());
   KVPAGE_UNROLL
   for (int h = 0; h < 2; ++h) {

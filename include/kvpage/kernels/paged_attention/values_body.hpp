@@ -8,7 +8,7 @@ namespace detail {
 
 /// Where the values of a step are: half `h` starts at values[h]; `params` [2 * groups, 32] are decoded (4-bit codes only).
 struct ValueSource {
-  const AttentionStep* step;
+  const StepWindow* steps;
   std::int64_t stride;
   std::int64_t padded_dim;
   const float* params;
@@ -42,7 +42,12 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
     for (int j = 0; j < kVectors; ++j) acc[r][j] = load(out + r * out_stride + 16 * j);
   }
   for (std::int64_t t = begin; t < end; ++t) {
-    const std::byte* codes = source.step->values[t / 16] + t % 16 * source.stride;
+    const std::int64_t offset = t % 16 * source.stride;
+    const std::byte* codes = source.steps->now.values[t / 16] + offset;
+    for (std::int64_t byte = 0; byte < 16 * kVectors * Value::kBits / 8; byte += 64) {
+      const std::int64_t line = offset + d * Value::kBits / 8 + byte;
+      prefetch_line(source.steps->next.values[t / 16] + line, source.steps->later.values[t / 16] + line);
+    }
     FloatLanes value[kVectors];
     KVPAGE_UNROLL
     for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, codes, t, d + 16 * j);
@@ -74,45 +79,31 @@ inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& so
   }
 }
 
-/// The visible keys of a row inside a step: [begin, end) of 0..32.
-struct VisibleKeys {
-  std::int64_t begin, end;
-};
-
-inline VisibleKeys visible_keys(const AttentionLaunch& launch, const AttentionTile& tile, std::int64_t step_pos, std::int64_t row) {
-  const std::int64_t position = tile.first_pos + row / launch.group;
-  std::int64_t begin = launch.window == 0 ? 0 : position - launch.window + 1 - step_pos;
-  std::int64_t end = (position + 1 < tile.kv_len ? position + 1 : tile.kv_len) - step_pos;
-  begin = begin < 0 ? 0 : begin;
-  end = end > kAttentionStepTokens ? kAttentionStepTokens : end;
-  return {begin, end > begin ? end : begin};
-}
-
 /// `kRows` rows from `row` on. Keys that not all of them see are added row by row, before and after the common part: a key
 /// beyond a row's limit is never multiplied, and every row adds its keys in ascending order.
 template <class Value, int kRows>
-inline void accumulate_group(const AttentionLaunch& launch, const AttentionTile& tile, const ValueSource& source, std::int64_t step_pos,
-                             std::int64_t row, const AttentionScratch& scratch) {
+inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& source, std::int64_t row, const AttentionScratch& scratch) {
   const float* weights = scratch.scores + row * kAttentionStepTokens;
   float* out = scratch.part.out + row * launch.padded_dim;
-  VisibleKeys common{0, kAttentionStepTokens};
-  for (std::int64_t r = row; r < row + kRows; ++r) {
-    const VisibleKeys keys = visible_keys(launch, tile, step_pos, r);
+  const VisibleKeys* visible = scratch.visible + row;
+  VisibleKeys common = visible[0];
+  for (int r = 1; r < kRows; ++r) {
+    const VisibleKeys keys = visible[r];
     common.begin = keys.begin > common.begin ? keys.begin : common.begin;
     common.end = keys.end < common.end ? keys.end : common.end;
   }
   if (common.end < common.begin) common.end = common.begin;
   for (int r = 0; r < kRows && kRows > 1; ++r) {
-    const VisibleKeys keys = visible_keys(launch, tile, step_pos, row + r);
-    const std::int64_t end = keys.end < common.begin ? keys.end : common.begin;
+    const VisibleKeys keys = visible[r];
+    const std::int32_t end = keys.end < common.begin ? keys.end : common.begin;
     if (keys.begin < end) {
       accumulate_dims<Value, 1>(launch, source, keys.begin, end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
     }
   }
   if (common.begin < common.end) accumulate_dims<Value, kRows>(launch, source, common.begin, common.end, weights, out);
   for (int r = 0; r < kRows && kRows > 1; ++r) {
-    const VisibleKeys keys = visible_keys(launch, tile, step_pos, row + r);
-    const std::int64_t begin = keys.begin > common.end ? keys.begin : common.end;
+    const VisibleKeys keys = visible[r];
+    const std::int32_t begin = keys.begin > common.end ? keys.begin : common.end;
     if (begin < keys.end) {
       accumulate_dims<Value, 1>(launch, source, begin, keys.end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
     }
@@ -121,18 +112,18 @@ inline void accumulate_group(const AttentionLaunch& launch, const AttentionTile&
 
 /// Rows [0, num_rows), in the largest register tiles that fit.
 template <class Value>
-inline void accumulate_tile(const AttentionLaunch& launch, const AttentionTile& tile, const ValueSource& source, std::int64_t step_pos,
-                            const AttentionScratch& scratch, std::int64_t num_rows) {
+inline void accumulate_tile(const AttentionLaunch& launch, const ValueSource& source, const AttentionScratch& scratch,
+                            std::int64_t num_rows) {
   std::int64_t row = 0;
   if constexpr (kTileRows >= 6) {
-    for (; num_rows - row >= 6; row += 6) accumulate_group<Value, 6>(launch, tile, source, step_pos, row, scratch);
-    for (; num_rows - row >= 4; row += 4) accumulate_group<Value, 4>(launch, tile, source, step_pos, row, scratch);
+    for (; num_rows - row >= 6; row += 6) accumulate_group<Value, 6>(launch, source, row, scratch);
+    for (; num_rows - row >= 4; row += 4) accumulate_group<Value, 4>(launch, source, row, scratch);
   }
   if constexpr (kTileRows >= 3) {
-    for (; num_rows - row >= 3; row += 3) accumulate_group<Value, 3>(launch, tile, source, step_pos, row, scratch);
-    for (; num_rows - row >= 2; row += 2) accumulate_group<Value, 2>(launch, tile, source, step_pos, row, scratch);
+    for (; num_rows - row >= 3; row += 3) accumulate_group<Value, 3>(launch, source, row, scratch);
+    for (; num_rows - row >= 2; row += 2) accumulate_group<Value, 2>(launch, source, row, scratch);
   }
-  for (; row < num_rows; ++row) accumulate_group<Value, 1>(launch, tile, source, step_pos, row, scratch);
+  for (; row < num_rows; ++row) accumulate_group<Value, 1>(launch, source, row, scratch);
 }
 
 }  // namespace detail
