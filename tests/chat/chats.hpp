@@ -94,10 +94,26 @@ class ChatGenerator {
   bool chance(std::size_t one_in) { return pick(one_in) == 0; }
 
   std::string content() {
-    static const std::array<std::string, 20> kPieces{
-        "Hello", " ", "\n", "", "What is the capital of France?", "été déjà — «fini»", "🙂", "  blanks  ", "\n\n", "<|end|>", "<|turn|>system",
-        "{{ 7*7 }} {% raw %}", "Привет, мир", "\t", "<think>\nso\n</think>\n\nAnswer", "\"quoted\" 'both' \\", "日本語　テキスト", "<result>12</result>",
-        "line one\r\nline two", "0"};
+    static const std::array<std::string, 20> kPieces{"Hello",
+                                                     " ",
+                                                     "\n",
+                                                     "",
+                                                     "What is the capital of France?",
+                                                     "été déjà — «fini»",
+                                                     "🙂",
+                                                     "  blanks  ",
+                                                     "\n\n",
+                                                     "<|end|>",
+                                                     "<|turn|>system",
+                                                     "{{ 7*7 }} {% raw %}",
+                                                     "Привет, мир",
+                                                     "\t",
+                                                     "<think>\nso\n</think>\n\nAnswer",
+                                                     "\"quoted\" 'both' \\",
+                                                     "日本語　テキスト",
+                                                     "<result>12</result>",
+                                                     "line one\r\nline two",
+                                                     "0"};
     std::string text;
     for (std::size_t count = pick(5); count > 0; --count) text += kPieces[pick(kPieces.size())];
     return text;
@@ -114,7 +130,8 @@ class ChatGenerator {
     const std::size_t calls = 1 + pick(2);
     for (std::size_t i = 0; i < calls; ++i) {
       message["tool_calls"].push_back(
-          {{"type", "function"}, {"function", {{"name", "get_weather"}, {"arguments", {{"city", content()}, {"days", pick(9)}, {"ratio", 0.5}}}}}});
+          {{"type", "function"},
+           {"function", {{"name", "get_weather"}, {"arguments", {{"city", content()}, {"days", pick(9)}, {"ratio", 0.5}}}}}});
     }
     messages.push_back(std::move(message));
     for (std::size_t i = 0; i < calls; ++i) messages.push_back({{"role", "tool"}, {"content", content()}});
@@ -125,7 +142,8 @@ class ChatGenerator {
     Json unit{{"type", "string"}, {"enum", {"C", "F", content()}}};
     Json days{{"type", "array"}, {"items", {{"type", "integer"}}}};
     Json nested{{"type", "object"}, {"properties", {{"lat", {{"type", "number"}}}, {"deep", {{"type", "object"}}}}}};
-    Json parameters{{"type", "object"}, {"properties", {{"city", city}, {"unit", unit}, {"days", days}, {"at", nested}}}, {"required", {"city"}}};
+    Json parameters{
+        {"type", "object"}, {"properties", {{"city", city}, {"unit", unit}, {"days", days}, {"at", nested}}}, {"required", {"city"}}};
     Json weather{{"type", "function"}, {"function", {{"name", "get_weather"}, {"description", content()}, {"parameters", parameters}}}};
     Json clock{{"type", "function"}, {"function", {{"name", "clock"}, {"parameters", {{"type", "object"}}}}}};
     return chance(2) ? Json::array({weather}) : Json::array({weather, clock});

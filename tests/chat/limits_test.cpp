@@ -27,7 +27,9 @@ TemplateErrorKind failure(const std::string& source, const Json& inputs = Json::
   return prompt.error().kind;
 }
 
-bool hits_limit(const std::string& source, const Json& inputs = Json::object()) { return failure(source, inputs) == TemplateErrorKind::kLimit; }
+bool hits_limit(const std::string& source, const Json& inputs = Json::object()) {
+  return failure(source, inputs) == TemplateErrorKind::kLimit;
+}
 
 bool refused_for_depth(const std::string& source) {
   const auto compiled = ChatTemplate::compile(source);
@@ -73,9 +75,11 @@ TEST_CASE("chat.limits.steps_are_capped", "[chat]") {
   CHECK(hits_limit("{% for a in range(10000) %}{% for b in range(10000) %}{% set x = a %}{% endfor %}{% endfor %}"));
   CHECK(hits_limit("{% set ns = namespace(l=[1]) %}{% for a in range(10000) %}{% set ns.l = ns.l + ns.l %}{% endfor %}"));
   CHECK(hits_limit("{% for a in range(10000) %}{% set x = s | upper %}{% endfor %}", {{"s", std::string(500'000, 'a')}}));
-  CHECK(hits_limit("{% for a in range(10000) %}{% set x = t in s %}{% endfor %}", {{"s", std::string(500'000, 'a')}, {"t", std::string(1000, 'a') + "b"}}));
+  CHECK(hits_limit("{% for a in range(10000) %}{% set x = t in s %}{% endfor %}",
+                   {{"s", std::string(500'000, 'a')}, {"t", std::string(1000, 'a') + "b"}}));
   CHECK(hits_limit("{{ range(10000) | list | unique | list }}"));
-  CHECK(render("{% set ns = namespace(n=0) %}{% for a in range(10000) %}{% set ns.n = ns.n + a %}{% endfor %}{{ ns.n }}", Json::object()).text == "49995000");
+  CHECK(render("{% set ns = namespace(n=0) %}{% for a in range(10000) %}{% set ns.n = ns.n + a %}{% endfor %}{{ ns.n }}", Json::object())
+            .text == "49995000");
 }
 
 TEST_CASE("chat.limits.output_and_every_string_are_capped", "[chat]") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <vector>
 
 using namespace kvpage_test;
@@ -22,6 +23,16 @@ std::vector<std::string> all_templates() {
   for (std::string line; std::getline(file, line);) sources.push_back(Json::parse(line).get<std::string>());
   std::sort(sources.begin(), sources.end());
   return sources;
+}
+
+/// What templates are made of, to be inserted anywhere.
+std::vector<std::string> tokens() {
+  std::istringstream words{R"({{ }} {% %} {# #} -%} {%- ( ) [ ] { } | . , : ~ ** // % ' " \ _ if else for in is not and or loop loop.last
+                              namespace( range( |list |tojson |first |sort [::-1] .items() messages none -1 1e308 9223372036854775807
+                              {%endfor%} {%endif%} {%break%} {%set(x)= {%generation%} {{f(1)}} |map('upper') {%raw%} {%endset%})"};
+  std::vector<std::string> result{" ", "\n", "\r", "\x80", "\xF0\x9F\x99\x82", std::string(1, '\0'), " if ", " else ", " for ", " in "};
+  for (std::string word; words >> word;) result.push_back(word);
+  return result;
 }
 
 /// Cuts, copies, swaps and rewrites pieces of templates.
@@ -44,15 +55,10 @@ class Mutator {
   }
 
   void edit(std::string& text) {
-    static const std::vector<std::string> kTokens{
-        "{{", "}}", "{%", "%}", "{#", "#}", "-%}", "{%-", "(", ")", "[", "]", "{", "}", "|", ".", ",", ":", "~", "**", "//", "%", "'", "\"", "\\",
-        " if ", " else ", " for ", " in ", " is ", " not ", " and ", " loop ", "loop.last", "namespace(", "range(", "|list", "|tojson", "[::-1]",
-        "{% endfor %}", "{% endif %}", "{% set x = ", "{% macro f(a) %}", "{{ f(1) }}", "{% break %}", "9223372036854775807", "-1", "1e308", "none",
-        "messages", ".items()", "|map('upper')", "|sort", "|first", "_", "\n", "\r", "\x80", "\xF0\x9F\x99\x82", std::string(1, '\0')};
     const std::size_t at = pick(text.size() + 1);
     switch (pick(5)) {
       case 0: text.erase(at, pick(12)); break;
-      case 1: text.insert(at, kTokens[pick(kTokens.size())]); break;
+      case 1: text.insert(at, tokens_[pick(tokens_.size())]); break;
       case 2: text.insert(at, piece(sources_[pick(sources_.size())])); break;
       case 3: text.insert(at, piece(text)); break;
       default:
@@ -61,6 +67,7 @@ class Mutator {
   }
 
   std::vector<std::string> sources_;
+  std::vector<std::string> tokens_ = tokens();
   std::mt19937_64 random_;
 };
 
@@ -83,17 +90,20 @@ TEST_CASE("chat.mutation.no_template_crashes_or_gives_untrue_spans", "[chat]") {
     ++compiled_count;
     const auto prompt = compiled->render(inputs[static_cast<std::size_t>(round) % inputs.size()]);
     if (!prompt) {
-      if (prompt.error().line < 1 || prompt.error().message.empty()) FAIL("no place, seed " << kSeed << ", round " << round << ": " << source);
+      if (prompt.error().line < 1 || prompt.error().message.empty())
+        FAIL("no place, seed " << kSeed << ", round " << round << ": " << source);
       continue;
     }
     ++rendered_count;
     std::size_t end = 0;
     for (const auto& span : prompt->trusted) {
-      if (span.begin >= span.end || span.begin < end || span.end > prompt->text.size()) FAIL("spans, seed " << kSeed << ", round " << round);
+      if (span.begin >= span.end || span.begin < end || span.end > prompt->text.size())
+        FAIL("spans, seed " << kSeed << ", round " << round);
       end = span.end;
     }
   }
-  std::printf("seed %llu: %d mutants, %d compile, %d render\n", static_cast<unsigned long long>(kSeed), rounds, compiled_count, rendered_count);
+  std::printf("seed %llu: %d mutants, %d compile, %d render\n", static_cast<unsigned long long>(kSeed), rounds, compiled_count,
+              rendered_count);
   CHECK(compiled_count > rounds / 20);
   CHECK(rendered_count > rounds / 50);
 }

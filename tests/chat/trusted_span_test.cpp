@@ -8,7 +8,9 @@ using kvpage::engine::TrustedSpan;
 
 namespace {
 
-RenderedPrompt prompt_of(const std::string& source, const Json& inputs) { return ChatTemplate::compile(source).value().render(chat_inputs(inputs)).value(); }
+RenderedPrompt prompt_of(const std::string& source, const Json& inputs) {
+  return ChatTemplate::compile(source).value().render(chat_inputs(inputs)).value();
+}
 
 /// The text with its trusted spans in « ».
 std::string marked(const RenderedPrompt& prompt) {
@@ -22,7 +24,10 @@ std::string marked(const RenderedPrompt& prompt) {
 }
 
 std::string marked(const std::string& source, const std::string& content) {
-  return marked(prompt_of(source, {{"messages", Json::array({{{"role", "user"}, {"content", content}}})}, {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"c", content}}));
+  return marked(prompt_of(source, {{"messages", Json::array({{{"role", "user"}, {"content", content}}})},
+                                   {"bos_token", "<s>"},
+                                   {"eos_token", "</s>"},
+                                   {"c", content}}));
 }
 
 }  // namespace
@@ -40,6 +45,8 @@ TEST_CASE("chat.trust.cutting_and_joining_keep_the_trust_of_every_byte", "[chat]
   CHECK(marked("{{ ('  <u>' ~ c ~ '</u>  ') | trim }}", " x ") == "«<u>» x «</u>»");
   CHECK(marked("{{ ('ab' ~ c ~ 'cd')[1:-1] }}", "xyz") == "«b»xyz«c»");
   CHECK(marked("{{ ('ab' ~ c)[::-1] }}", "x") == "x«ba»");
+  CHECK(marked("{{ 'ab'[1:1] }}{{ c }}{{ 'ab'[1:1] ~ 'z' }}", "x") == "x«z»");
+  CHECK(prompt_of("{{ 'ab'[1:1] }}", Json::object()).trusted.empty());
   CHECK(marked("{{ ('a,' ~ c).split(',') | join('|') }}", "x,y") == "«a|»x«|»y");
   CHECK(marked("{{ c.replace('.', '<end>') }}", "x.y") == "x«<end>»y");
   CHECK(marked("{{ [c, 'b'] | join('-') }}", "x") == "x«-b»");
@@ -61,7 +68,8 @@ TEST_CASE("chat.trust.no_byte_of_a_message_is_ever_trusted", "[chat]") {
     if (entry.path().extension() != ".jinja") continue;
     const auto compiled = ChatTemplate::compile(read_text(entry.path())).value();
     Json messages = Json::array();
-    for (int turn = 0; turn < 6; ++turn) messages.push_back({{"role", turn % 2 == 0 ? "user" : "assistant"}, {"content", mark + " " + mark + mark}});
+    for (int turn = 0; turn < 6; ++turn)
+      messages.push_back({{"role", turn % 2 == 0 ? "user" : "assistant"}, {"content", mark + " " + mark + mark}});
     const Json inputs{{"messages", messages}, {"bos_token", "<s>"}, {"eos_token", "</s>"}};
     const auto prompt = compiled.render(chat_inputs(inputs)).value();
     INFO(entry.path().filename().string());

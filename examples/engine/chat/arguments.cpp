@@ -10,7 +10,8 @@ namespace kvpage::engine::chat {
 BoundArguments::BoundArguments(const Arguments& arguments, std::initializer_list<std::string_view> names, std::size_t required)
     : names_(names), values_(names.size(), nullptr) {
   if (arguments.positional.size() > names_.size()) {
-    fail_runtime("a call takes at most " + std::to_string(names_.size()) + " arguments, not " + std::to_string(arguments.positional.size()));
+    fail_runtime("a call takes at most " + std::to_string(names_.size()) + " arguments, not " +
+                 std::to_string(arguments.positional.size()));
   }
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {

@@ -139,7 +139,8 @@ Value arithmetic(Budget& budget, ArithmeticOp op, const Value& a, const Value& b
   if (float_a && float_b) return float_arithmetic(op, *float_a, *float_b);
   if (op == ArithmeticOp::kAdd) {
     if (a.as_text() != nullptr && b.as_text() != nullptr) return joined(budget, *a.as_text(), *b.as_text());
-    if (prints(a.as_list()) && prints(b.as_list()) && a.as_list()->form == b.as_list()->form) return joined(budget, *a.as_list(), *b.as_list());
+    if (prints(a.as_list()) && prints(b.as_list()) && a.as_list()->form == b.as_list()->form)
+      return joined(budget, *a.as_list(), *b.as_list());
   }
   if (op == ArithmeticOp::kMultiply && (whole_a || whole_b)) {
     const Value& sequence = whole_a ? b : a;
@@ -147,7 +148,8 @@ Value arithmetic(Budget& budget, ArithmeticOp op, const Value& a, const Value& b
     if (sequence.as_text() != nullptr) return repeated(budget, *sequence.as_text(), count);
     if (prints(sequence.as_list())) return repeated(budget, *sequence.as_list(), count);
   }
-  if (op == ArithmeticOp::kModulo && a.as_text() != nullptr) fail(TemplateErrorKind::kUnsupported, "formatting a string with % is not supported");
+  if (op == ArithmeticOp::kModulo && a.as_text() != nullptr)
+    fail(TemplateErrorKind::kUnsupported, "formatting a string with % is not supported");
   fail_operands(op, a, b);
 }
 

@@ -103,8 +103,8 @@ struct TestCall {
 };
 
 struct Expr {
-  using Node = std::variant<Literal, Name, Captured, ListLiteral, DictLiteral, Not, Sign, Arithmetic, Concat, Logic, Comparison, Conditional,
-                            Attribute, Subscript, Slice, Call, MethodCall, FilterCall, TestCall>;
+  using Node = std::variant<Literal, Name, Captured, ListLiteral, DictLiteral, Not, Sign, Arithmetic, Concat, Logic, Comparison,
+                            Conditional, Attribute, Subscript, Slice, Call, MethodCall, FilterCall, TestCall>;
   int line;
   Node node;
 };

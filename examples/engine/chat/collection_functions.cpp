@@ -68,7 +68,8 @@ Value items_filter(Budget& budget, const Value& self, const Arguments& arguments
 Value batch_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"linecount", "fill_with"}, 1};
   const std::int64_t width = bound.integer(0, 1);
-  if (width < 1 || width > kMaxRange) fail_runtime("batch needs a size from 1 to " + std::to_string(kMaxRange) + ", not " + std::to_string(width));
+  if (width < 1 || width > kMaxRange)
+    fail_runtime("batch needs a size from 1 to " + std::to_string(kMaxRange) + ", not " + std::to_string(width));
   std::vector<Value> batches, batch;
   const auto flush = [&] { batches.push_back(Value::list(std::exchange(batch, {}))); };
   for (const Value& item : elements(budget, self)) {

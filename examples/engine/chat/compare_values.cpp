@@ -95,7 +95,8 @@ std::size_t find_bytes(Budget& budget, std::string_view text, std::string_view n
   if (needle.empty()) return from;
   // memmem is linear in the worst case, std::string_view::find is not.
   const void* found = ::memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
-  const std::size_t at = found == nullptr ? std::string_view::npos : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+  const std::size_t at =
+      found == nullptr ? std::string_view::npos : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
   budget.charge_bytes((found == nullptr ? text.size() : at) - from + needle.size());
   return at;
 }

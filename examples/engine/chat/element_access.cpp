@@ -103,7 +103,8 @@ Value subscript(Budget& budget, const Value& object, const Value& index) {
 Value attribute(const Value& object, std::string_view name) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
   if (hides_key(object, name)) {
-    fail(TemplateErrorKind::kUnsupported, "'." + std::string{name} + "' is a method; call it, or write ['" + std::string{name} + "'] for the key");
+    fail(TemplateErrorKind::kUnsupported,
+         "'." + std::string{name} + "' is a method; call it, or write ['" + std::string{name} + "'] for the key");
   }
   const Value* held = find_named(object, name);
   return held != nullptr ? *held : Value::undefined(name);
@@ -113,7 +114,8 @@ Value slice(Budget& budget, const Value& object, const SliceBounds& bounds) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
   if (const TrustedText* text = object.as_text()) return text_slice(budget, *text, bounds);
   const List* list = object.as_list();
-  if (list == nullptr || list->form > ListForm::kRange) fail_runtime("a slice needs a list or string, not " + std::string{object.type_name()});
+  if (list == nullptr || list->form > ListForm::kRange)
+    fail_runtime("a slice needs a list or string, not " + std::string{object.type_name()});
   const Steps steps = resolve(bounds, static_cast<std::int64_t>(list->items.size()));
   budget.charge(1 + static_cast<std::size_t>(steps.count));
   std::vector<Value> items;

@@ -17,9 +17,9 @@ void append_hex(std::string& out, char kind, char32_t value, int digits) {
 /// The code points that repr escapes, as far as text can be expected to hold them: controls, odd blanks, format characters.
 bool prints_escaped(char32_t c) {
   const auto in = [&](char32_t low, char32_t high) { return c >= low && c <= high; };
-  return c < 0x20 || in(0x7F, 0xA0) || c == 0xAD || in(0x600, 0x605) || c == 0x61C || c == 0x6DD || c == 0x70F || c == 0x1680 || c == 0x180E ||
-         in(0x2000, 0x200F) || in(0x2028, 0x202F) || in(0x205F, 0x206F) || c == 0x3000 || in(0xE000, 0xF8FF) || c == 0xFEFF ||
-         in(0xFFF0, 0xFFFB) || in(0xFFFE, 0xFFFF) || in(0xE0000, 0xE0FFF) || c >= 0xF0000;
+  return c < 0x20 || in(0x7F, 0xA0) || c == 0xAD || in(0x600, 0x605) || c == 0x61C || c == 0x6DD || c == 0x70F || c == 0x1680 ||
+         c == 0x180E || in(0x2000, 0x200F) || in(0x2028, 0x202F) || in(0x205F, 0x206F) || c == 0x3000 || in(0xE000, 0xF8FF) ||
+         c == 0xFEFF || in(0xFFF0, 0xFFFB) || in(0xFFFE, 0xFFFF) || in(0xE0000, 0xE0FFF) || c >= 0xF0000;
 }
 
 std::string quoted(std::string_view text) {
@@ -70,7 +70,8 @@ class ReprWriter {
  private:
   void write_list(const List& list, const Value& value) {
     const bool is_tuple = list.form == ListForm::kTuple;
-    if (!is_tuple && list.form != ListForm::kList) fail_runtime("a " + std::string{value.type_name()} + " cannot be written; add |list before");
+    if (!is_tuple && list.form != ListForm::kList)
+      fail_runtime("a " + std::string{value.type_name()} + " cannot be written; add |list before");
     out_.append_untrusted(is_tuple ? "(" : "[");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       if (i > 0) out_.append_untrusted(", ");

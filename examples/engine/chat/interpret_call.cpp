@@ -39,7 +39,8 @@ Value Interpreter::call_macro(const Binding& macro, const Arguments& arguments, 
     if (std::none_of(callable.parameters.begin(), callable.parameters.end(), known)) {
       fail_runtime("the macro '" + callable.name + "' has no parameter '" + std::string{name} + "'");
     }
-    if (!scope.names.emplace(name, Binding{value}).second) fail_runtime("the macro '" + callable.name + "' gets '" + std::string{name} + "' twice");
+    if (!scope.names.emplace(name, Binding{value}).second)
+      fail_runtime("the macro '" + callable.name + "' gets '" + std::string{name} + "' twice");
   }
   if (caller != nullptr) scope.names["caller"] = *caller;
 

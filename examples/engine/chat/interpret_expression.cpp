@@ -35,7 +35,8 @@ Value Interpreter::eval(const DictLiteral& node) {
   std::vector<Dict::Entry> entries;
   for (const auto& [key_expr, value_expr] : node.entries) {
     const Value key = evaluate(*key_expr);
-    if (key.as_text() == nullptr) fail(TemplateErrorKind::kUnsupported, "a map key that is no string but " + std::string{key.type_name()} + " is not supported");
+    if (key.as_text() == nullptr)
+      fail(TemplateErrorKind::kUnsupported, "a map key that is no string but " + std::string{key.type_name()} + " is not supported");
     entries.push_back({*key.as_text(), evaluate(*value_expr)});
   }
   return Value::dict(std::move(entries));

@@ -104,7 +104,8 @@ ExprPtr Parser::parse_comparison() {
   ExprPtr first = parse_arithmetic(0);
   Comparison node;
   for (;;) {
-    const auto symbol = std::find_if(kComparisons.begin(), kComparisons.end(), [&](const auto& c) { return current().is_operator(c.text); });
+    const auto symbol =
+        std::find_if(kComparisons.begin(), kComparisons.end(), [&](const auto& c) { return current().is_operator(c.text); });
     CompareOp op = CompareOp::kIn;
     if (symbol != kComparisons.end()) {
       op = symbol->op;

@@ -180,7 +180,8 @@ ExprPtr Parser::parse_filter(ExprPtr operand) {
   ArgumentExprs arguments;
   if (current().is_operator("(")) arguments = parse_arguments();
   if (name == "safe") {  // it changes nothing where nothing is escaped, except what is done with its result afterwards
-    if (current().kind != TokenKind::kVariableEnd || !arguments.positional.empty()) unsupported("the filter 'safe' inside of an expression");
+    if (current().kind != TokenKind::kVariableEnd || !arguments.positional.empty())
+      unsupported("the filter 'safe' inside of an expression");
     return operand;
   }
   const ValueFunction function = find_filter(name);

@@ -53,7 +53,8 @@ class Scanner {
   }
 
   void move_to(std::size_t at) {
-    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    line_ += static_cast<int>(
+        std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     at_ = at;
   }
 
@@ -252,7 +253,8 @@ class Scanner {
 
 std::vector<Token> scan_template(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
-    fail(TemplateErrorKind::kLimit, "has " + std::to_string(source.size()) + " bytes; at most " + std::to_string(kMaxSourceBytes) + " are allowed");
+    fail(TemplateErrorKind::kLimit,
+         "has " + std::to_string(source.size()) + " bytes; at most " + std::to_string(kMaxSourceBytes) + " are allowed");
   }
   if (!is_valid_utf8(source)) fail(TemplateErrorKind::kSyntax, "is not valid UTF-8");
   return Scanner{source}.run();

@@ -185,9 +185,18 @@ Value select_filter(Budget& budget, const Value& self, const Arguments& argument
 }
 
 constexpr NamedFunction kFilters[] = {
-    {"dictsort", dictsort_filter}, {"join", join_filter}, {"map", map_filter}, {"max", extreme_filter<true>}, {"min", extreme_filter<false>},
-    {"reject", select_filter<false, false>}, {"rejectattr", select_filter<false, true>}, {"select", select_filter<true, false>},
-    {"selectattr", select_filter<true, true>}, {"sort", sort_filter}, {"sum", sum_filter}, {"unique", unique_filter},
+    {"dictsort", dictsort_filter},
+    {"join", join_filter},
+    {"map", map_filter},
+    {"max", extreme_filter<true>},
+    {"min", extreme_filter<false>},
+    {"reject", select_filter<false, false>},
+    {"rejectattr", select_filter<false, true>},
+    {"select", select_filter<true, false>},
+    {"selectattr", select_filter<true, true>},
+    {"sort", sort_filter},
+    {"sum", sum_filter},
+    {"unique", unique_filter},
 };
 
 }  // namespace

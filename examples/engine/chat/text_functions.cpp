@@ -46,7 +46,8 @@ TrustedText indentation(const Value* width, std::int64_t fallback) {
   if (width != nullptr && width->as_text() != nullptr) return *width->as_text();
   const std::int64_t* given = width != nullptr ? width->as_integer() : &fallback;
   if (given == nullptr) fail_runtime("an indentation must be an integer or a string, not " + std::string{width->type_name()});
-  if (*given > kMaxIndent) fail(TemplateErrorKind::kLimit, "an indentation of " + std::to_string(*given) + "; at most " + std::to_string(kMaxIndent));
+  if (*given > kMaxIndent)
+    fail(TemplateErrorKind::kLimit, "an indentation of " + std::to_string(*given) + "; at most " + std::to_string(kMaxIndent));
   return TrustedText::untrusted(std::string(static_cast<std::size_t>(std::max<std::int64_t>(*given, 0)), ' '));
 }
 
@@ -161,11 +162,24 @@ constexpr NamedFunction kFilters[] = {
 };
 
 constexpr NamedFunction kMethods[] = {
-    {"capitalize", casing<Casing::kCapitalize>}, {"count", count_method_of_text}, {"endswith", has_affix<true>}, {"find", find_method_of_text},
-    {"join", join_method}, {"lower", casing<Casing::kLower>}, {"lstrip", strip<Side::kLeft>}, {"removeprefix", remove_affix<false>},
-    {"removesuffix", remove_affix<true>}, {"replace", replace_filter}, {"rsplit", split_method<true>}, {"rstrip", strip<Side::kRight>},
-    {"split", split_method<false>}, {"splitlines", splitlines_method}, {"startswith", has_affix<false>}, {"strip", strip<Side::kBoth>},
-    {"title", casing<Casing::kTitleMethod>}, {"upper", casing<Casing::kUpper>},
+    {"capitalize", casing<Casing::kCapitalize>},
+    {"count", count_method_of_text},
+    {"endswith", has_affix<true>},
+    {"find", find_method_of_text},
+    {"join", join_method},
+    {"lower", casing<Casing::kLower>},
+    {"lstrip", strip<Side::kLeft>},
+    {"removeprefix", remove_affix<false>},
+    {"removesuffix", remove_affix<true>},
+    {"replace", replace_filter},
+    {"rsplit", split_method<true>},
+    {"rstrip", strip<Side::kRight>},
+    {"split", split_method<false>},
+    {"splitlines", splitlines_method},
+    {"startswith", has_affix<false>},
+    {"strip", strip<Side::kBoth>},
+    {"title", casing<Casing::kTitleMethod>},
+    {"upper", casing<Casing::kUpper>},
 };
 
 }  // namespace

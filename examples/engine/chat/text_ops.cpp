@@ -14,7 +14,8 @@ constexpr auto kNpos = std::string_view::npos;
 bool upper_starts(Casing casing, std::size_t at, char32_t before) {
   switch (casing) {
     case Casing::kCapitalize: return at == 0;
-    case Casing::kTitleFilter: return at == 0 || is_space(before) || before == '-' || before == '(' || before == '{' || before == '[' || before == '<';
+    case Casing::kTitleFilter:
+      return at == 0 || is_space(before) || before == '-' || before == '(' || before == '{' || before == '[' || before == '<';
     case Casing::kTitleMethod: return at == 0 || !is_cased(before);
     default: return false;
   }
@@ -111,7 +112,8 @@ TrustedText trimmed(Budget& budget, const TrustedText& text, Side side, const Tr
   return text.slice(begin, end);
 }
 
-std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits, bool from_right) {
+std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits,
+                               bool from_right) {
   budget.charge_bytes(text.size());
   if (separator == nullptr) {
     auto blank_parts = from_right ? split_blank_from_right(budget, text, max_splits) : split_blank(text, max_splits);
@@ -152,7 +154,8 @@ std::vector<TrustedText> split_lines(Budget& budget, const TrustedText& text, bo
   return lines;
 }
 
-TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part, std::int64_t max_count) {
+TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part,
+                     std::int64_t max_count) {
   budget.charge_bytes(text.size());
   TrustedText out;
   std::size_t begin = 0;

@@ -18,9 +18,11 @@ enum class Side : std::uint8_t { kBoth, kLeft, kRight };
 TrustedText trimmed(Budget& budget, const TrustedText& text, Side side, const TrustedText* chars);
 /// At most `max_splits` cuts (negative = all), from the right if `from_right`; nullptr = at runs of whitespace.
 /// Errors: kRuntime for an empty separator.
-std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits, bool from_right);
+std::vector<TrustedText> split(Budget& budget, const TrustedText& text, const TrustedText* separator, std::int64_t max_splits,
+                               bool from_right);
 std::vector<TrustedText> split_lines(Budget& budget, const TrustedText& text, bool keep_ends);
-TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part, std::int64_t max_count);
+TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText& old_part, const TrustedText& new_part,
+                     std::int64_t max_count);
 
 /// A changed copy of the whole text; trusted only if all of it was.
 TrustedText recast(const TrustedText& from, std::string bytes);

@@ -19,7 +19,8 @@ int digit_value(char c) {
 char32_t read_digits(std::string_view text, std::size_t& at, std::size_t max_digits, int base) {
   char32_t value = 0;
   const std::size_t stop = std::min(text.size(), at + max_digits);
-  for (; at < stop && digit_value(text[at]) < base; ++at) value = value * static_cast<char32_t>(base) + static_cast<char32_t>(digit_value(text[at]));
+  for (; at < stop && digit_value(text[at]) < base; ++at)
+    value = value * static_cast<char32_t>(base) + static_cast<char32_t>(digit_value(text[at]));
   return value;
 }
 
@@ -48,7 +49,8 @@ void append_escape(std::string& out, std::string_view text, std::size_t& at, int
     const std::size_t begin = at;
     const char32_t value = read_digits(text, at, digits, 16);
     if (at - begin != digits) {
-      fail(TemplateErrorKind::kSyntax, std::string{"the string escape \\"} + kind + " needs " + std::to_string(digits) + " hex digits", line);
+      fail(TemplateErrorKind::kSyntax, std::string{"the string escape \\"} + kind + " needs " + std::to_string(digits) + " hex digits",
+           line);
     }
     return append_code(out, value, line);
   }

@@ -9,7 +9,9 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) ==
 bool in_range(char32_t value, char32_t low, char32_t high) { return value >= low && value <= high; }
 
 /// Blocks in which upper and lower case alternate, the upper one first at an even (or odd) value.
-bool pairs_from_even(char32_t c) { return in_range(c, 0x100, 0x12F) || in_range(c, 0x132, 0x137) || in_range(c, 0x14A, 0x177) || in_range(c, 0x460, 0x481); }
+bool pairs_from_even(char32_t c) {
+  return in_range(c, 0x100, 0x12F) || in_range(c, 0x132, 0x137) || in_range(c, 0x14A, 0x177) || in_range(c, 0x460, 0x481);
+}
 bool pairs_from_odd(char32_t c) { return in_range(c, 0x139, 0x148) || in_range(c, 0x179, 0x17E); }
 
 }  // namespace

@@ -61,7 +61,9 @@ bool sameas_test(Budget&, const Value& self, const Arguments& arguments) {
   fail(TemplateErrorKind::kUnsupported, "'sameas' is supported for true, false and none; use == for others");
 }
 
-constexpr auto kIterable = [](const Value& v) { return v.as_text() != nullptr || v.as_list() != nullptr || v.as_dict() != nullptr || v.is_undefined(); };
+constexpr auto kIterable = [](const Value& v) {
+  return v.as_text() != nullptr || v.as_list() != nullptr || v.as_dict() != nullptr || v.is_undefined();
+};
 constexpr auto kSequence = [](const Value& v) { return kIterable(v) && (v.as_list() == nullptr || v.as_list()->form <= ListForm::kRange); };
 constexpr auto kIsBool = [](const Value& v) { return v.as_bool() != nullptr; };
 constexpr auto kIsTrue = [](const Value& v) { return v.as_bool() != nullptr && *v.as_bool(); };
