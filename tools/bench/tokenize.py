@@ -1,47 +1,61 @@
 #!/usr/bin/env python3
-"""Group tokenize: bytes per second in process, and of `kvpage tokenize` against llama-tokenize on the same text.
+"""Group tokenize: bytes per second in process, and of `kvpage tokenize` against llama-tokenize.
 
-The two programs load a model and print the ids; the rate is that of a long text minus a short one, so that loading drops out.
+The two programs load a model and print the ids; their rate is that of a long text minus a short one, so that loading drops
+out. The peer gets the first part of the same text, as it is much slower.
 """
 
+import json
 import pathlib
+import sys
 import tempfile
 
 import figures
 
 ROUNDS = 3
-TEXT_BYTES = 2_000_000
+TEXT_BYTES = 32_000_000
+PEER_TEXT_BYTES = 2_000_000
+MIN_SECONDS = 0.05  # a smaller difference of two runs says nothing
 
 
 def main():
     figures.describe_machine()
     llama = figures.Llama.find()
     models = {name: path for name in ("smollm2", "gemma3", "qwen0.5b") if (path := figures.model(name))}
-    with tempfile.TemporaryDirectory() as work:
-        text, short = pathlib.Path(work, "text.txt"), pathlib.Path(work, "short.txt")
-        output, _ = figures.run([figures.PROGRAMS / "tokenize_bench", "--bytes", TEXT_BYTES, "--write-text", text,
-                                 *(f"{figures.label(name)}={path}" for name, path in models.items())])
-        print(output, end="", flush=True)
-        short.write_text("short\n", encoding="utf-8")
-        num_bytes = text.stat().st_size - short.stat().st_size
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        in_process = [f"{figures.label(name)}={path}" for name, path in models.items()]
+        output, _ = figures.run([figures.PROGRAMS / "tokenize_bench", "--write-text", work / "part.txt", *in_process])
+        for line in map(json.loads, output.splitlines()):
+            figures.figure(line["figure"], line["value"], line["unit"])
+        figures.run([figures.PROGRAMS / "tokenize_bench", "--bytes", TEXT_BYTES, "--write-text", work / "long.txt"], show=False)
+        text = (work / "long.txt").read_bytes()
+        (work / "part.txt").write_bytes(text[:PEER_TEXT_BYTES].rsplit(b" ", 1)[0])
+        (work / "short.txt").write_text("short\n", encoding="utf-8")
         for name, path in models.items():
-            measure(name, path, llama, text, short, num_bytes)
+            measure(name, path, llama, work)
 
 
-def measure(name, path, llama, text, short, num_bytes):
+def rate(long_file, short_file, seconds):
+    """Bytes per second of what `long_file` has more; `seconds(file)` runs a program on a file."""
+    more = seconds(long_file) - seconds(short_file)
+    if more < MIN_SECONDS:
+        sys.exit(f"{long_file.name} took only {more:.3f} s longer than {short_file.name}: is the machine busy?")
+    return (long_file.stat().st_size - short_file.stat().st_size) / more
+
+
+def measure(name, path, llama, work):
     def ours(show):
-        return difference(lambda file, s: figures.run([figures.KVPAGE, "tokenize", "--model", path, "--file", file], show=s)[1], show)
+        return rate(work / "long.txt", work / "short.txt",
+                    lambda file: figures.run([figures.KVPAGE, "tokenize", "--model", path, "--file", file], show=show)[1])
 
     def peer(show):
-        return difference(lambda file, s: llama.run("tokenize", "-m", path, "-f", file, "--ids", "--no-bos", "--no-parse-special",
-                                                    "--log-disable", show=s)[1], show)
-
-    def difference(seconds, show):
-        return max(seconds(text, show) - seconds(short, False), 1e-9)
+        return rate(work / "part.txt", work / "short.txt",
+                    lambda file: llama.run("tokenize", "-m", path, "-f", file, "--ids", "--no-bos", "--no-parse-special", "--log-disable",
+                                           show=show)[1])
 
     result = figures.interleaved(ROUNDS, **({"kvpage": ours} | ({"llama": peer} if llama else {})))
-    peer_rate = num_bytes / result["llama"] if llama else None
-    figures.figure(f"tokenize.program.{figures.label(name)}", num_bytes / result["kvpage"], "B/s", "llama.cpp llama-tokenize", peer_rate)
+    figures.figure(f"tokenize.program.{figures.label(name)}", result["kvpage"], "B/s", "llama.cpp llama-tokenize", result.get("llama"))
 
 
 if __name__ == "__main__":
