@@ -23,7 +23,7 @@ enum class CacheRefusalKind : std::uint8_t {
   kLogFull,      ///< need = undo entries, available = free ones: seal or commit earlier, or raise max_log_entries
   kCopiesFull,   ///< need = copies of this step, available = max_copies
   kPinLimit,     ///< need = pinned blocks asked for, available = the limit
-  kBadNamespace, ///< need = fields or bytes given, available = the limit
+  kBadNamespace, ///< need = fields or bytes given, or an id never interned; available = the limit
   kNoNamespace,  ///< need = namespaces with this one, available = max_namespaces
 };
 
@@ -52,7 +52,7 @@ struct CacheRefusal {
     case CacheRefusalKind::kLogFull: return "the undo log is full: commit earlier or raise max_log_entries";
     case CacheRefusalKind::kCopiesFull: return "the step has too many copies (max_copies)";
     case CacheRefusalKind::kPinLimit: return "more blocks would be pinned than the pin limit allows";
-    case CacheRefusalKind::kBadNamespace: return "a namespace has at most 8 fields of at most 256 bytes";
+    case CacheRefusalKind::kBadNamespace: return "the namespace is unknown, differs from the hit's, or has more than 8 fields of 256 bytes";
     case CacheRefusalKind::kNoNamespace: return "every namespace slot is taken (max_namespaces)";
   }
   return "unknown refusal";

@@ -28,8 +28,8 @@ class CacheTransaction {
 
   [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
 
-  /// A new sequence without tokens. Errors: kNoSeqSlot, kLogFull.
-  CacheResult<SeqId> create(NamespaceId name_space = NamespaceId{}) { return detail::create_seq(core(), name_space.value); }
+  /// A new sequence without tokens. Errors: kNoSeqSlot, kBadNamespace (not interned), kLogFull.
+  CacheResult<SeqId> create(NamespaceId name_space = NamespaceId{}) { return detail::create_seq(core(), {name_space.value, false}); }
 
   /// Gives `seq` room for `num_tokens` tokens; never shrinks. Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
   CacheResult<void> grow(SeqId seq, std::int64_t num_tokens) { return detail::grow_seq(core(), seq, num_tokens); }

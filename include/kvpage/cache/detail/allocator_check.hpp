@@ -122,7 +122,7 @@ std::uint64_t digest_all(const Core& core) {
     if (!row.alive) continue;
     digest.fold(static_cast<std::uint64_t>(row.num_tokens));
     digest.fold(core.chain_known(row.chain) ? row.chain.node | (std::uint64_t{row.chain.num_blocks} << 32) : 0);
-    digest.fold(row.name_space | (std::uint64_t{row.detached} << 32) | (std::uint64_t{row.content_lost} << 33));
+    digest.fold(row.origin.packed() | (std::uint64_t{row.content_lost} << 32));
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
       digest.fold(row.first_live[g]);
       for (std::uint32_t i = 0; i < row.num_entries; ++i) digest.fold(core.rows.table(slot, g)[i].value);

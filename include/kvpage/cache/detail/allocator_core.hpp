@@ -12,11 +12,15 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
+template <class Core>
+class Eviction;
+
 template <class Index, EvictionPolicy Evict, EventSink Events>
 struct AllocatorCore {
   using IndexType = Index;
   static constexpr bool kIndexed = Index::kEnabled;
   static constexpr bool kEvents = Events::kEnabled;
+  static constexpr bool kNeedsLeaves = Evict::kNeedsLeaves;
 
   BlockAllocatorConfig config{};
   BlockPool<Evict> pool{};
@@ -74,11 +78,13 @@ struct AllocatorCore {
 
   /// A block for new content. Requires: capacity and undo entries were checked.
   std::uint32_t take() {
-    const std::uint32_t b = pool.take(log, stamp());
     if constexpr (kIndexed) {
-      if (log.at(log.end() - 1).kind() == UndoKind::kTakeVictim) node_hidden(b);
+      const std::uint32_t b = pool.take(log, stamp(), [this] { return Eviction<AllocatorCore>{*this}.pick(); });
+      if (log.at(log.end() - 1).kind() == UndoKind::kTakeVictim) Eviction<AllocatorCore>{*this}.hide(b);
+      return b;
+    } else {
+      return pool.take(log, stamp(), [] { return kNoLink; });
     }
-    return b;
   }
 
   /// One reference more or less, undone with the open transaction ...
@@ -95,27 +101,16 @@ struct AllocatorCore {
     pool.drain(from, next, [this](std::uint32_t x) { return info(x); });
   }
 
-  /// The node of b cannot be found any more; when that makes its parent a leaf, the policy learns it.
-  void node_hidden(std::uint32_t b) {
-    const std::uint32_t parent = index.tree().hide(pool.record(b).node, b);
-    if constexpr (Evict::kNeedsLeaves) {
-      if (parent != kNoLink) leaf_blocks(parent);
+  /// Undo entries that `blocks` takes can need.
+  [[nodiscard]] std::int64_t entries_for_takes(std::int64_t blocks) const noexcept {
+    if constexpr (kIndexed) {
+      // One each, one per group when a parent becomes a leaf, and one per orphan that a victim hides.
+      std::int64_t orphans = pool.num_pending() + num_copies;
+      for (std::int64_t i = 0; i < steps.size(); ++i) orphans += steps[i].num_copies;
+      return blocks * (Evict::kNeedsLeaves ? 1 + config.num_groups : 1) + orphans;
     } else {
-      static_cast<void>(parent);
+      return blocks;
     }
-  }
-
-  void leaf_blocks(std::uint32_t node) {
-    for (std::int64_t g = 0; g < config.num_groups; ++g) {
-      const std::uint32_t b = index.tree()[node].block[g];
-      if (config.window(g) != 0 || b == kNoLink || pool.record(b).state != BlockState::kCached) continue;
-      log.push({UndoKind::kLeaf, b, pool.policy().on_leaf(b)});
-    }
-  }
-
-  /// Undo entries that `blocks` takes can need: one each, and one per group when a parent becomes a leaf.
-  [[nodiscard]] std::int64_t entries_per_take() const noexcept {
-    return kIndexed && Evict::kNeedsLeaves ? 1 + config.num_groups : 1;
   }
 
   void log_row(UndoKind kind, std::uint32_t slot, std::int64_t group = 0, std::uint32_t position = 0, std::uint32_t block = 0) {

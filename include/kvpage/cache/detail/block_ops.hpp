@@ -9,7 +9,7 @@ namespace detail {
 template <class Core>
 CacheResult<BlockRef> allocate_block(Core& core) {
   if (const auto blocks = check_blocks(core, 1); !blocks) return Unexpected{blocks.error()};
-  if (const auto room = check_log(core, core.entries_per_take() + 1); !room) return Unexpected{room.error()};
+  if (const auto room = check_log(core, core.entries_for_takes(1) + 1); !room) return Unexpected{room.error()};
   const std::uint32_t b = core.take();
   core.pool.record(b).external = 1;
   core.log.push({UndoKind::kExternal, b});
@@ -34,7 +34,7 @@ CacheResult<BlockRef> share_block(Core& core, const BlockRef& ref) {
 
 template <class Core>
 void drop_external(Core& core, std::uint32_t b) {
-  core.log.push({UndoKind::kUnexternal, b});
+  core.log.push({UndoKind::kUnexternal, b, core.pool.record(b).generation});
   core.drop(b);
 }
 
@@ -138,7 +138,7 @@ CacheResult<void> make_writable(Core& core, SeqId seq, std::int64_t first_token,
   if (core.num_copies + range.replaced > core.config.max_copies) {
     return refuse(CacheRefusalKind::kCopiesFull, core.num_copies + range.replaced, core.config.max_copies);
   }
-  if (const auto room = check_log(core, range.replaced * (core.entries_per_take() + 2) + 1); !room) return room;
+  if (const auto room = check_log(core, core.entries_for_takes(range.replaced) + 3 * range.replaced + 1); !room) return room;
   cut_chain(core, seq.slot, range.begin);
   for (std::uint32_t i = range.end; i-- > range.begin;) {
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {

@@ -38,21 +38,21 @@ class BlockPool {
   [[nodiscard]] Evict& policy() noexcept { return policy_; }
   [[nodiscard]] const Evict& policy() const noexcept { return policy_; }
 
-  /// A block with one reference: a clean one, else the policy's victim, whose node is hidden. Requires: available() > 0.
-  std::uint32_t take(UndoLog& log, std::uint32_t stamp) {
+  /// A block with one reference: a clean one, else the cached block that `pick()` names, whose node is hidden. Requires: available() > 0.
+  template <class Pick>
+  std::uint32_t take(UndoLog& log, std::uint32_t stamp, Pick&& pick) {
     std::uint32_t b = clean_.head();
     if (b != kNoLink) {
       clean_.remove(records_, b);
-      log.push({UndoKind::kTakeClean, b});
+      log.push({UndoKind::kTakeClean, b, records_[b].generation});
     } else {
-      b = policy_.victim();
-      KVPAGE_ASSERT(b != kNoLink, "a cached block has a cached leaf below it");
+      b = pick();
       log.push({UndoKind::kTakeVictim, b, policy_.take(b)});
       --num_cached_;
       records_[b].lane |= BlockRecord::kHidden;
     }
     use(b);
-    ++records_[b].generation;
+    records_[b].generation = ++last_generation_;
     records_[b].taken_stamp = stamp;
     return b;
   }
@@ -78,7 +78,7 @@ class BlockPool {
     }
     clean_.remove(records_, b);
     use(b);
-    return {UndoKind::kTakeClean, b};
+    return {UndoKind::kTakeClean, b, records_[b].generation};
   }
 
   /// One reference less. At zero the block waits in `lane`, or is cached (if it is indexed; `info(b)` describes it), or is clean.
@@ -123,7 +123,10 @@ class BlockPool {
     switch (e.kind()) {
       case UndoKind::kAddRef: --r.ref; return;
       case UndoKind::kDropRef: ++r.ref; return;
-      case UndoKind::kTakeClean: unuse(b), clear(b); return;
+      case UndoKind::kTakeClean:
+        r.generation = static_cast<std::uint32_t>(e.cookie());  // a BlockRef given back in this transaction is valid again
+        unuse(b), clear(b);
+        return;
       case UndoKind::kTakeVictim:
         r.lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
         [[fallthrough]];
@@ -192,6 +195,7 @@ class BlockPool {
   Evict policy_;
   std::int64_t num_cached_ = 0;
   std::int64_t num_used_ = 0;
+  std::uint32_t last_generation_ = 0;
 };
 
 }  // namespace detail

@@ -23,7 +23,7 @@ struct BlockRecord {
   BlockState state = BlockState::kClean;
   std::uint8_t lane = 0;         ///< pending: which step it waits for; plus kHidden
   std::uint16_t copy_holds = 0;  ///< references that belong to copies of steps in flight (part of ref)
-  std::uint32_t generation = 0;  ///< +1 each time the block is taken; never rolled back
+  std::uint32_t generation = 0;  ///< new each time the block is taken; none is given twice
   std::uint32_t external = 0;    ///< references held through BlockRef (part of ref)
   std::uint32_t node = kNoLink;  ///< index node that the block is attached to
   std::uint32_t taken_stamp = 0; ///< low bits of the transaction that took it last

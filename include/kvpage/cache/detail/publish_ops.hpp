@@ -13,7 +13,7 @@ class Publisher {
       : core_(core), row_(core.rows.row(seq.slot)), args_(args), seq_(seq) {}
 
   void run() {
-    if (row_.detached) return;
+    if (row_.origin.detached || row_.content_lost) return;
     if (!core_.chain_known(row_.chain)) row_.chain = {};
     const std::int64_t full = static_cast<std::int64_t>(args_.tokens.size()) / core_.config.block_size;
     while (row_.chain.num_blocks < full) {
@@ -28,7 +28,7 @@ class Publisher {
 
  private:
   [[nodiscard]] PrefixTree& tree() noexcept { return core_.index.tree(); }
-  [[nodiscard]] std::uint32_t parent() const noexcept { return row_.chain.num_blocks == 0 ? row_.name_space : row_.chain.node; }
+  [[nodiscard]] std::uint32_t parent() const noexcept { return row_.chain.num_blocks == 0 ? row_.origin.name_space : row_.chain.node; }
   [[nodiscard]] std::span<const TokenId> content(std::uint32_t i) const {
     const auto block = static_cast<std::size_t>(core_.config.block_size);
     return args_.tokens.subspan(i * block, block);
@@ -138,7 +138,7 @@ void detach_everything(Core& core) {
   }
   for (SeqRow& row : core.rows.rows()) {
     row.chain = {};
-    row.detached = true;
+    row.origin.detached = true;
   }
 }
 

@@ -7,6 +7,8 @@
 #include <kvpage/cache/detail/arena.hpp>
 #include <kvpage/cache/detail/block_records.hpp>
 
+#include <limits>
+
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
@@ -18,17 +20,28 @@ struct PublishedChain {
   friend constexpr bool operator==(const PublishedChain&, const PublishedChain&) = default;
 };
 
+/// Where a sequence's prefixes belong. Packs into 32 bits for the undo log.
+struct SeqOrigin {
+  std::uint32_t name_space = 0;
+  bool detached = false;  ///< a reset forgot its prefixes: it publishes no more
+
+  [[nodiscard]] std::uint32_t packed() const noexcept { return name_space << 1 | (detached ? 1u : 0u); }
+  [[nodiscard]] static SeqOrigin unpack(std::uint32_t bits) noexcept { return {bits >> 1, (bits & 1u) != 0}; }
+};
+
+/// One sequence. `settled_after` survives reuse of the row: a later sequence only meets later steps.
 struct SeqRow {
   std::int64_t num_tokens = 0;      ///< tokens that have a place (reserved)
   std::uint64_t settled_after = 0;  ///< newest step in flight when a direct commit changed this row
   PublishedChain chain;
+  SeqOrigin origin;
   std::uint32_t generation = 0;
   std::uint32_t num_entries = 0;
-  std::uint32_t name_space = 0;
   std::uint32_t first_live[kMaxCacheGroups] = {};
+  std::int64_t rewritten_from = 0;    ///< aborted steps wrote tokens from here on ...
+  std::uint32_t rewritten_stamp = 0;  ///< ... the oldest of them in this transaction
   bool alive = false;
   bool content_lost = false;  ///< an aborted step gave its blocks to others before they came back
-  bool detached = false;      ///< a reset took its namespace away: publishes no more
 };
 
 /// Rows and tables. Slots of dead rows form a LIFO stack.
@@ -60,15 +73,16 @@ class SeqRows {
     return entries_.data() + offset(slot, group);
   }
 
-  /// Starts a row. Requires: num_live() < max_seqs().
-  SeqId open(std::uint32_t name_space) noexcept {
-    const std::uint32_t slot = free_slots_[static_cast<std::size_t>(max_seqs() - 1 - num_live_++)];
-    const std::uint32_t generation = rows_[slot].generation + 1;
-    rows_[slot] = SeqRow{};
-    rows_[slot].generation = generation;
-    rows_[slot].name_space = name_space;
+  /// The row that the next `open` takes. Requires: num_live() < max_seqs().
+  [[nodiscard]] std::uint32_t next_slot() const noexcept { return free_slots_[static_cast<std::size_t>(max_seqs() - 1 - num_live_)]; }
+
+  /// Starts a row, without tokens. Its former generation and origin are what `restore_identity` needs.
+  SeqId open(const SeqOrigin& origin) noexcept {
+    const std::uint32_t slot = next_slot();
+    ++num_live_;
+    restore_identity(slot, ++last_generation_, origin);
     rows_[slot].alive = true;
-    return {slot, generation};
+    return {slot, rows_[slot].generation};
   }
   void close(std::uint32_t slot) noexcept {
     rows_[slot].alive = false;
@@ -85,8 +99,19 @@ class SeqRows {
     rows_[slot].alive = true;
     ++num_live_;
   }
-  /// Undoes `open`: the generation stays spent.
-  void unopen(std::uint32_t slot) noexcept { close(slot); }
+  /// With `close`, undoes `open`: an earlier sequence of the slot can come back under its own id. A spent generation is not given again.
+  void restore_identity(std::uint32_t slot, std::uint32_t generation, const SeqOrigin& origin) noexcept {
+    SeqRow& row = rows_[slot];
+    row.generation = generation;
+    row.origin = origin;
+    row.chain = {};  // and everything else as a sequence without tokens has it
+    row.num_tokens = 0;
+    row.num_entries = 0;
+    row.content_lost = false;
+    row.rewritten_stamp = 0;
+    row.rewritten_from = std::numeric_limits<std::int64_t>::max();
+    for (std::uint32_t& first : row.first_live) first = 0;
+  }
 
   /// Free slots, next one last.
   [[nodiscard]] std::span<const std::uint32_t> free_slots() const noexcept {
@@ -104,6 +129,7 @@ class SeqRows {
   std::int64_t stride_ = 0;
   std::int64_t num_groups_ = 0;
   std::int64_t num_live_ = 0;
+  std::uint32_t last_generation_ = 0;
 };
 
 }  // namespace detail

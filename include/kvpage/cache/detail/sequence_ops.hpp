@@ -9,14 +9,18 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 template <class Core>
-CacheResult<SeqId> create_seq(Core& core, std::uint32_t name_space) {
+CacheResult<SeqId> create_seq(Core& core, const SeqOrigin& origin) {
   if (core.rows.num_live() == core.rows.max_seqs()) {
     return refuse(CacheRefusalKind::kNoSeqSlot, core.rows.num_live() + 1, core.rows.max_seqs());
   }
+  if constexpr (Core::kIndexed) {
+    const std::int64_t known = core.index.namespaces().size();
+    if (origin.name_space >= known) return refuse(CacheRefusalKind::kBadNamespace, origin.name_space, known);
+  }
   if (const auto room = check_log(core, 1); !room) return Unexpected{room.error()};
-  const SeqId seq = core.rows.open(name_space);
-  core.log_row(UndoKind::kCreate, seq.slot);
-  return seq;
+  const std::uint32_t slot = core.rows.next_slot();
+  core.log_row(UndoKind::kCreate, slot, 0, core.rows.row(slot).origin.packed(), core.rows.row(slot).generation);
+  return core.rows.open(origin);
 }
 
 template <class Core>
@@ -32,7 +36,7 @@ CacheResult<void> grow_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
   }
   const std::int64_t need = (entries - row.num_entries) * groups;
   if (const auto blocks = check_blocks(core, need); !blocks) return blocks;
-  if (const auto room = check_log(core, need * core.entries_per_take() + 1); !room) return room;
+  if (const auto room = check_log(core, core.entries_for_takes(need) + 1); !room) return room;
   for (std::uint32_t i = row.num_entries; i < entries; ++i) {
     for (std::int64_t g = 0; g < groups; ++g) core.rows.table(seq.slot, g)[i] = BlockId{core.take()};
   }
@@ -47,14 +51,14 @@ CacheResult<SeqId> fork_seq(Core& core, SeqId parent) {
   const std::int64_t groups = core.config.num_groups;
   const SeqRow& source = core.rows.row(parent.slot);
   if (const auto room = check_log(core, source.num_entries * groups + 1); !room) return Unexpected{room.error()};
-  const auto child = create_seq(core, source.name_space);
+  const auto child = create_seq(core, source.origin);
   if (!child) return child;
   SeqRow& row = core.rows.row(child->slot);
-  const std::uint32_t generation = row.generation;
-  row = source;
-  row.generation = generation;
-  row.settled_after = 0;
+  row.chain = source.chain;
+  row.content_lost = source.content_lost;
+  core.set_length(row, source.num_tokens);
   for (std::int64_t g = 0; g < groups; ++g) {
+    row.first_live[g] = source.first_live[g];
     const BlockId* from = core.rows.table(parent.slot, g);
     BlockId* to = core.rows.table(child->slot, g);
     std::copy(from, from + row.num_entries, to);

@@ -1,7 +1,7 @@
 /// \file share: starts a sequence from a prefix hit.
 #pragma once
 
-#include <kvpage/cache/detail/prefix_tree.hpp>
+#include <kvpage/cache/detail/eviction_ops.hpp>
 #include <kvpage/cache/detail/undo_ops.hpp>
 #include <kvpage/cache/prefix_hit.hpp>
 
@@ -112,13 +112,13 @@ CacheResult<SharedPrefix> share_hit(Core& core, SeqId seq, const PrefixHit& hit)
   if (!core.rows.alive(seq)) return dead_seq(seq);
   SeqRow& row = core.rows.row(seq.slot);
   if (row.num_tokens != 0) return refuse(CacheRefusalKind::kNotEmpty, 0, row.num_tokens);
-  if (row.name_space != hit.name_space.value) return refuse(CacheRefusalKind::kBadNamespace, hit.name_space.value, row.name_space);
-  if (row.detached || !hit_is_fresh(core, hit)) return refuse(CacheRefusalKind::kStaleHit, hit.num_tokens, 0);
+  if (row.origin.name_space != hit.name_space.value) return refuse(CacheRefusalKind::kBadNamespace, hit.name_space.value, row.origin.name_space);
+  if (row.origin.detached || !hit_is_fresh(core, hit)) return refuse(CacheRefusalKind::kStaleHit, hit.num_tokens, 0);
   if (hit.num_blocks > core.config.max_blocks_per_seq) {
     return refuse(CacheRefusalKind::kTableFull, hit.num_blocks, core.config.max_blocks_per_seq);
   }
   const std::int64_t groups = core.config.num_groups;
-  const std::int64_t entries = (hit.num_blocks + 3 + core.entries_per_take()) * groups + 4;
+  const std::int64_t entries = (hit.num_blocks + 4) * groups + core.entries_for_takes(groups) + 4;
   if (const auto room = check_log(core, entries); !room) return Unexpected{room.error()};
   attach_full_blocks(core, seq.slot, hit);
   SharedPrefix shared{.num_tokens = row.num_tokens, .copied_tokens = 0};

@@ -42,9 +42,11 @@ CacheResult<StepId> seal_open(Core& core) {
   return step;
 }
 
-/// True when undoing a sealed step later could need something that this entry took.
-inline bool claims(UndoKind kind) noexcept {
-  switch (kind) {
+/// True when undoing a sealed step later could need something that this entry took, or when it made a sequence longer.
+template <class Core>
+bool claims(const Core& core, const UndoEntry& e) noexcept {
+  switch (e.kind()) {
+    case UndoKind::kResize: return old_tokens(e) < core.rows.row(e.block()).num_tokens;
     case UndoKind::kTakeClean:
     case UndoKind::kTakeVictim:
     case UndoKind::kAcquireCached:
@@ -64,7 +66,7 @@ CacheResult<void> commit_open(Core& core) {
   if (behind_sealed) {
     const std::uint64_t newest = core.steps.newest().id.value;
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
-      if (claims(core.log.at(p).kind())) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
+      if (claims(core, core.log.at(p))) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
     }
     for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
       const UndoEntry& e = core.log.at(p);
@@ -76,7 +78,7 @@ CacheResult<void> commit_open(Core& core) {
   if (behind_sealed) {
     core.log.forget_from(core.log_begin);
   } else {
-    core.log.settle(core.log.end());
+    core.log.clear();
   }
   core.open = false;
   return {};
@@ -116,6 +118,7 @@ CacheResult<void> commit_step(Core& core, StepId step, bool retire) {
   }
   core.log.settle(core.steps.oldest_sealed().log_end);
   core.steps.commit_oldest_sealed();
+  if (core.steps.num_sealed() == 0) core.log.clear();
   return retire ? retire_step(core, step) : CacheResult<void>{};
 }
 

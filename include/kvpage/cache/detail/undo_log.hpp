@@ -12,7 +12,7 @@ namespace detail {
 /// What an entry undoes. Entries of the first half move blocks between lists and are reversed exactly, in reverse order, while the
 /// transaction is open. Entries of the second half change tables; they alone are reversed when a sealed step is aborted.
 enum class UndoKind : std::uint8_t {
-  kTakeClean,       ///< block: clean -> used
+  kTakeClean,       ///< block: clean -> used; cookie = former generation
   kTakeVictim,      ///< block: cached -> used, its node hidden; cookie of the policy
   kAcquireCached,   ///< block: cached -> used, still indexed; cookie of the policy
   kAcquirePending,  ///< block: pending -> used; cookie = predecessor in the lane
@@ -24,7 +24,7 @@ enum class UndoKind : std::uint8_t {
   kLeaf,            ///< block: became a candidate; cookie of the policy
   kHide,            ///< block: its node is hidden (taken over by its new owner)
   // ---- structural entries
-  kCreate,     ///< row came to life
+  kCreate,     ///< row came to life; block = former generation, index = former origin
   kDelete,     ///< row ended
   kResize,     ///< block = row: cookie = former length in tokens, group = former content_lost
   kPop,        ///< row, group, index: entry removed; block = what it was
@@ -33,7 +33,7 @@ enum class UndoKind : std::uint8_t {
   kDropFront,  ///< row, group, index: entry behind the window dropped; block = what it was
   kChain,      ///< row: former published chain; index = nodes, block = last node
   kExternal,   ///< block: external + 1
-  kUnexternal, ///< block: external - 1
+  kUnexternal, ///< block: external - 1; cookie = generation
   kCopy,       ///< a copy was recorded, block = its source
   kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
 };
@@ -85,11 +85,10 @@ class UndoLog {
   UndoEntry pop() noexcept { return entries_[--end_ & mask_]; }
   /// Forgets the entries from `position` on: they are final, although older ones are not.
   void forget_from(std::uint64_t position) noexcept { end_ = position; }
-  /// Forgets everything before `position`: those transactions are final. An empty log starts again at the front, where it is warm.
-  void settle(std::uint64_t position) noexcept {
-    begin_ = position;
-    if (begin_ == end_) begin_ = end_ = 0;
-  }
+  /// Forgets everything before `position`: those transactions are final.
+  void settle(std::uint64_t position) noexcept { begin_ = position; }
+  /// Forgets everything, and starts again at the front, where the memory is warm.
+  void clear() noexcept { begin_ = end_ = 0; }
 
  private:
   std::span<UndoEntry> entries_;

@@ -13,7 +13,10 @@ template <class Core>
 void undo_structural(Core& core, const UndoEntry& e) {
   SeqRows& rows = core.rows;
   switch (e.kind()) {
-    case UndoKind::kCreate: rows.unopen(e.row()); return;
+    case UndoKind::kCreate:
+      rows.close(e.row());
+      rows.restore_identity(e.row(), e.block(), SeqOrigin::unpack(e.index()));
+      return;
     case UndoKind::kDelete: rows.reopen(e.row()); return;
     case UndoKind::kResize:
       core.set_length(rows.row(e.block()), old_tokens(e));
@@ -57,7 +60,7 @@ class SealedUndo {
 
   void apply(const UndoEntry& e) {
     switch (e.kind()) {
-      case UndoKind::kCreate: end_row(e.row()); return;
+      case UndoKind::kCreate: end_row(e); return;
       case UndoKind::kDelete: core_.rows.reopen(e.row()); return;
       case UndoKind::kResize: resize(e); return;
       case UndoKind::kPop: push_back(e); return;
@@ -72,23 +75,24 @@ class SealedUndo {
         return;
       case UndoKind::kUnexternal:
         ++core_.pool.record(e.block()).external;
+        core_.pool.record(e.block()).generation = static_cast<std::uint32_t>(e.cookie());
         core_.acquire_for_good(e.block());
         return;
       default: return;  // list moves follow from the above; a shorter chain is always right, as publish finds its nodes again
     }
   }
 
-  /// Marks and counts rows that hold blocks which the step had given to others: what they stored may be overwritten. (The stamp has
-  /// 32 bits; after 2^32 transactions a match can be false, which costs one recomputation.)
+  /// Marks and counts rows that hold blocks which this step, or an aborted later one, had given to others: what they stored may be
+  /// overwritten. (Stamps have 32 bits; a block untouched for 2^31 transactions can be taken for lost, which costs a recomputation.)
   std::int64_t mark_lost_rows() {
-    std::int64_t num_lost = 0;
+    std::int64_t num_lost = num_rewritten_;
     for (std::uint32_t slot = 0; slot < core_.rows.rows().size(); ++slot) {
       SeqRow& row = core_.rows.row(slot);
       if (!row.alive || row.content_lost) continue;
       for (std::int64_t g = 0; g < core_.config.num_groups && !row.content_lost; ++g) {
         const BlockId* table = core_.rows.table(slot, g);
         for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) {
-          if (core_.pool.record(table[i].value).taken_stamp == step_.stamp) row.content_lost = true;
+          if (not_before_step(core_.pool.record(table[i].value).taken_stamp)) row.content_lost = true;
         }
       }
       num_lost += row.content_lost ? 1 : 0;
@@ -97,6 +101,9 @@ class SealedUndo {
   }
 
  private:
+  /// True for stamps of this step and of later ones, which were all aborted before it.
+  [[nodiscard]] bool not_before_step(std::uint32_t stamp) const noexcept { return stamp - step_.stamp < 0x8000'0000u; }
+
   [[nodiscard]] bool restorable(std::uint32_t slot) const noexcept {
     const SeqRow& row = core_.rows.row(slot);
     return row.alive && row.settled_after < step_.id.value;
@@ -114,19 +121,34 @@ class SealedUndo {
     for (std::int64_t g = 0; g < core_.config.num_groups; ++g) row.first_live[g] = std::min(row.first_live[g], row.num_entries);
   }
 
-  void end_row(std::uint32_t slot) {
-    if (!core_.rows.row(slot).alive) return;  // released by a direct commit
-    drop_entries(slot, 0);
-    core_.rows.close(slot);
+  void end_row(const UndoEntry& e) {
+    if (core_.rows.row(e.row()).alive) {  // else released by a direct commit
+      drop_entries(e.row(), 0);
+      core_.rows.close(e.row());
+    }
+    core_.rows.restore_identity(e.row(), e.block(), SeqOrigin::unpack(e.index()));
   }
 
   void resize(const UndoEntry& e) {
     SeqRow& row = core_.rows.row(e.block());
     if (!row.alive) return;
     const std::int64_t tokens = restorable(e.block()) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
+    note_rewrite(row, tokens);
     drop_entries(e.block(), static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
     core_.set_length(row, tokens);
     core_.shorten_chain(row, tokens / core_.config.block_size);
+  }
+
+  /// Tokens that a step wrote and that come back at their old length are not what they were.
+  void note_rewrite(SeqRow& row, std::int64_t tokens) noexcept {
+    const bool known = not_before_step(row.rewritten_stamp);
+    if (tokens < row.num_tokens) {
+      row.rewritten_from = known ? std::min(row.rewritten_from, tokens) : tokens;
+      row.rewritten_stamp = step_.stamp;
+    } else if (known && tokens > row.rewritten_from && !row.content_lost) {
+      row.content_lost = true;
+      ++num_rewritten_;
+    }
   }
 
   void push_back(const UndoEntry& e) {
@@ -154,6 +176,7 @@ class SealedUndo {
 
   Core& core_;
   const StepRecord& step_;
+  std::int64_t num_rewritten_ = 0;
 };
 
 }  // namespace detail
