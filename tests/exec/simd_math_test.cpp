@@ -30,7 +30,9 @@ double largest_error(int function, float lo, float hi, bool negative, std::uint3
   const std::uint32_t sign = negative ? 0x80000000u : 0u;
   for (auto bits = std::bit_cast<std::uint32_t>(lo); bits <= std::bit_cast<std::uint32_t>(hi); bits += 16 * stride) {
     float x[16];
-    for (std::uint32_t i = 0; i < 16; ++i) x[i] = std::bit_cast<float>(std::min(bits + i * stride, std::bit_cast<std::uint32_t>(hi)) | sign);
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      x[i] = std::bit_cast<float>(std::min(bits + i * stride, std::bit_cast<std::uint32_t>(hi)) | sign);
+    }
     float expected[16];
     kvpage_test::kMathProbes[0](function, x, expected);
     for (const kvpage::Isa isa : kvpage_test::runnable_isas()) {

@@ -13,7 +13,8 @@ namespace {
 using kvpage::ProbeInput;
 
 ProbeInput random_input(std::mt19937& rng) {
-  static constexpr std::array<float, 12> kSpecial{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f, 65504.0f, 65520.0f, 6e-8f, 3e38f, 1.0f};
+  static constexpr std::array<float, 12> kSpecial{0.0f,    -0.0f,    INFINITY, -INFINITY, NAN,   1e-40f,
+                                                  -1e-40f, 65504.0f, 65520.0f, 6e-8f,     3e38f, 1.0f};
   std::uniform_real_distribution<float> uniform(-3.0f, 3.0f);
   const auto value = [&]() -> float {
     const auto kind = rng() % 4;

@@ -80,7 +80,11 @@ TEST_CASE("exec.thread_pool.sections_see_what_the_caller_wrote_before", "[exec]"
   } shared;
   for (std::int64_t section = 0; section < 5000; ++section) {
     shared.plain = section;
-    pool.run([](void* context, int worker) { static_cast<Shared*>(context)->seen[worker] = static_cast<Shared*>(context)->plain; }, &shared);
+    const auto copy = [](void* context, int worker) {
+      auto* both = static_cast<Shared*>(context);
+      both->seen[worker] = both->plain;
+    };
+    pool.run(copy, &shared);
     for (const std::int64_t seen : shared.seen) REQUIRE(seen == section);
   }
 }

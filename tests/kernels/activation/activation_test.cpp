@@ -29,7 +29,9 @@ TEST_CASE("activation.glu_gives_the_same_bits_on_every_path_near_the_double_refe
       std::vector<float> expected(gate.size());
       REQUIRE(reference::glu({gate.data(), dim, up.data(), dim, expected.data(), dim, 3, dim, activation}).ok());
       const auto generic = run_glu(gate, up, 3, dim, activation, Isa::kGeneric, 1);
-      for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE(std::fabs(generic[i] - expected[i]) <= 1e-6f * std::fabs(expected[i]) + 1e-9f);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        REQUIRE(std::fabs(generic[i] - expected[i]) <= 1e-6f * std::fabs(expected[i]) + 1e-9f);
+      }
       for (const Isa isa : kvpage_test::runnable_isas()) {
         REQUIRE(kvpage_test::same_bits(run_glu(gate, up, 3, dim, activation, isa, 3), generic));
       }

@@ -17,7 +17,9 @@ double magnitude(const WeightView& weight, std::int64_t n, const float* x) {
   std::vector<float> w(static_cast<std::size_t>(weight.cols));
   weight.decode_row(n, w.data());
   double sum = 0;
-  for (std::int64_t k = 0; k < weight.cols; ++k) sum += std::fabs(static_cast<double>(w[static_cast<std::size_t>(k)]) * static_cast<double>(x[k]));
+  for (std::int64_t k = 0; k < weight.cols; ++k) {
+    sum += std::fabs(static_cast<double>(w[static_cast<std::size_t>(k)]) * static_cast<double>(x[k]));
+  }
   return sum;
 }
 }  // namespace
@@ -46,7 +48,8 @@ TEST_CASE("gemm.decoded.every_path_gives_the_same_bits_near_the_double_reference
         REQUIRE(kvpage_test::same_bits(out, generic));
       }
       for (std::int64_t i = 0; i < kRows * kOut; ++i) {
-        const double bound = (magnitude(weights.view(), i % kOut, x.data() + i / kOut * cols) + 2) * static_cast<double>(cols) / 16 * 0x1p-24;
+        const double products = magnitude(weights.view(), i % kOut, x.data() + i / kOut * cols);
+        const double bound = (products + 2) * static_cast<double>(cols) / 16 * 0x1p-24;
         const auto at = static_cast<std::size_t>(i);
         REQUIRE(std::fabs(static_cast<double>(generic[at]) - static_cast<double>(expected[at])) <= bound);
       }

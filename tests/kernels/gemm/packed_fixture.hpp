@@ -38,7 +38,8 @@ class AlignedBytes {
 class RandomWeights {
  public:
   RandomWeights(const kvpage::WeightFormatInfo& format, std::int64_t rows, std::int64_t cols, std::uint32_t seed)
-      : format_(&format), rows_(rows), cols_(cols), bytes_(static_cast<std::size_t>(rows * cols / format.block_elements * format.block_bytes)) {
+      : format_(&format), rows_(rows), cols_(cols),
+        bytes_(static_cast<std::size_t>(rows * cols / format.block_elements * format.block_bytes)) {
     std::mt19937 rng(seed);
     std::vector<float> values(static_cast<std::size_t>(format.block_elements));
     const auto block_bytes = static_cast<std::size_t>(format.block_bytes);
@@ -101,8 +102,9 @@ struct Activations {
 inline std::vector<float> multiply(kvpage::Cpu& cpu, const kvpage::PackedWeight& weight, const Activations& a, std::int64_t first,
                                    std::int64_t count, const kvpage::GemmTuning& tuning = {}) {
   std::vector<float> out(static_cast<std::size_t>(count * weight.rows), -1.0f);
-  const auto status =
-      kvpage::gemm(cpu, kvpage::PackedGemmArgs{.weight = weight, .input = a.input(first, count), .out = out.data(), .out_stride = weight.rows}, tuning);
+  const kvpage::PackedGemmArgs args{
+      .weight = weight, .input = a.input(first, count), .out = out.data(), .out_stride = weight.rows};
+  const auto status = kvpage::gemm(cpu, args, tuning);
   if (!status.ok()) throw std::runtime_error(status.message());
   return out;
 }

@@ -15,7 +15,8 @@ struct Case {
   std::int64_t rows, dim;
   std::vector<float> x, weight, residual;
   Case(std::int64_t r, std::int64_t d, std::uint32_t seed)
-      : rows(r), dim(d), x(random_floats(r * (d + 3), seed, -4.0f, 4.0f)), weight(random_floats(d, seed + 1)), residual(random_floats(r * d, seed + 2)) {}
+      : rows(r), dim(d), x(random_floats(r * (d + 3), seed, -4.0f, 4.0f)), weight(random_floats(d, seed + 1)),
+        residual(random_floats(r * d, seed + 2)) {}
   RmsNormArgs args(float* out, bool with_residual) const {
     return {x.data(), dim + 3, weight.data(), with_residual ? residual.data() : nullptr, dim, out, dim, rows, dim, 1e-5f};
   }
@@ -58,7 +59,7 @@ TEST_CASE("rms_norm.in_place_and_onto_the_residual", "[rms_norm]") {
   args.out_stride = args.x_stride;
   REQUIRE(rms_norm(cpu, args).ok());
   for (std::int64_t r = 0; r < 5; ++r) {
-    for (std::int64_t i = 0; i < 96; ++i) REQUIRE(x[static_cast<std::size_t>(r * 99 + i)] == expected[static_cast<std::size_t>(r * 96 + i)]);
+    REQUIRE(std::memcmp(x.data() + r * 99, expected.data() + r * 96, 96 * sizeof(float)) == 0);
   }
   const auto with_residual = run(c, cpu.isa(), 1, true);
   std::vector<float> residual = c.residual;

@@ -3,14 +3,9 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
+#include <kvpage/exec/gate_activation.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
-
-/// The function that opens or closes the gate.
-enum class GateActivation : std::uint8_t {
-  kSilu,      ///< x / (1 + e^-x)
-  kGeluTanh,  ///< x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-};
 
 /// out = activation(gate) * up, element by element.
 /// Requires: `out` is `gate`, is `up`, or overlaps neither.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/exec/simd.hpp>
-#include <kvpage/kernels/gemm/panel_layout.hpp>
+#include <kvpage/kernels/gemm/packed_args.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -11,6 +11,10 @@ namespace detail {
 /// with `accumulate` what out held.
 using StoreBlock = void (*)(const float* sums, std::int64_t num_rows, std::int64_t num_cols, const float* bias, float* out,
                             std::int64_t out_stride, bool accumulate);
+
+/// Activates and multiplies the sums of panel `panel` and rows [first_row, first_row + num_rows), and writes what args ask for.
+using GluBlock = void (*)(const PackedGluArgs& args, const float* gate, const float* up, std::int64_t panel, std::int64_t first_row,
+                          std::int64_t num_rows);
 
 }  // namespace detail
 KVPAGE_END_NAMESPACE

@@ -16,4 +16,28 @@ inline void store_block(const float* sums, std::int64_t num_rows, std::int64_t n
     }
   }
 }
+
+/// The contract is GluBlock.
+inline void glu_block(const PackedGluArgs& args, const float* gate, const float* up, std::int64_t panel, std::int64_t first_row,
+                      std::int64_t num_rows) {
+  const std::int64_t col = panel * kPanelRows;
+  const std::int64_t num_cols = args.gate.rows - col < kPanelRows ? args.gate.rows - col : kPanelRows;
+  const int low_count = num_cols < 16 ? static_cast<int>(num_cols) : 16;
+  for (std::int64_t m = 0; m < num_rows; ++m, gate += kPanelRows, up += kPanelRows) {
+    FloatLanes value[2];
+    KVPAGE_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const FloatLanes g = load(gate + 16 * h);
+      value[h] = mul(args.activation == GateActivation::kSilu ? silu(g) : gelu(g), load(up + 16 * h));
+    }
+    if (args.out != nullptr) {
+      float* out = args.out + (first_row + m) * args.out_stride + col;
+      store_first(out, value[0], low_count);
+      if (num_cols > 16) store_first(out + 16, value[1], static_cast<int>(num_cols) - 16);
+    }
+    if (args.quantized_out.groups != nullptr) {
+      quantize_group(value[0], value[1], args.quantized_out.groups + (first_row + m) * args.quantized_out.row_groups + panel);
+    }
+  }
+}
 #endif

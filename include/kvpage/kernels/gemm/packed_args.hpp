@@ -1,6 +1,7 @@
-/// \file PackedGemmArgs: rows of activations times a packed matrix.
+/// \file PackedGemmArgs and PackedGluArgs: rows of activations times packed matrices.
 #pragma once
 
+#include <kvpage/exec/gate_activation.hpp>
 #include <kvpage/kernels/gemm/packed_weight.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -28,11 +29,25 @@ struct PackedGemmArgs {
   bool accumulate = false;      ///< add to what `out` holds (residual connections)
 };
 
-namespace detail {
-inline Status validate_input(const GemmInput& input, const PackedWeight& weight) noexcept {
+/// out = activation(x * gate^T) * (x * up^T), optionally quantised at once for the next matrix: what gemm, gemm, glu and
+/// quantize_rows would give, bit for bit, without the rows in between.
+struct PackedGluArgs {
+  PackedWeight gate{};  // [N, K]
+  PackedWeight up{};    // [N, K]
+  GemmInput input{};
+  GateActivation activation = GateActivation::kSilu;
+  float* out = nullptr;         // [num_rows, N] or null
+  std::int64_t out_stride = 0;  ///< floats from one row to the next
+  QuantizedRows quantized_out{};  // [>= num_rows, N] or without memory
+};
+
+/// The error of multiplying these, or ok.
+inline Status validate(const PackedWeight& weight, const GemmInput& input) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
+  if (input.num_rows < 0) return invalid("gemm: num_rows is negative", input.num_rows, 0);
+  if (input.num_rows == 0) return {};
   if (weight.data == nullptr || weight.kernels == nullptr) return invalid("gemm: the packed weight is empty", 0, 1);
   if (weight.rows <= 0 || weight.cols <= 0) return invalid("gemm: N and K must be positive", weight.rows, 1);
   if (!weight.kernels->quantized_input) {
@@ -47,18 +62,37 @@ inline Status validate_input(const GemmInput& input, const PackedWeight& weight)
   }
   return {};
 }
-}  // namespace detail
 
 /// The error of a launch that cannot run, or ok.
 inline Status validate(const PackedGemmArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
-  if (args.input.num_rows < 0) return invalid("gemm: num_rows is negative", args.input.num_rows, 0);
-  if (args.input.num_rows == 0) return {};
-  if (const Status status = detail::validate_input(args.input, args.weight); !status.ok()) return status;
+  if (const Status status = validate(args.weight, args.input); !status.ok() || args.input.num_rows == 0) return status;
   if (args.out == nullptr) return invalid("gemm: out is null", 0, 1);
   if (args.out_stride < args.weight.rows) return invalid("gemm: out_stride is smaller than N", args.out_stride, args.weight.rows);
+  return {};
+}
+
+/// The error of a launch that cannot run, or ok.
+inline Status validate(const PackedGluArgs& args) noexcept {
+  const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
+    return Status(StatusCode::kInvalidArgument, message, value, limit);
+  };
+  if (const Status status = validate(args.gate, args.input); !status.ok() || args.input.num_rows == 0) return status;
+  if (const Status status = validate(args.up, args.input); !status.ok()) return status;
+  if (args.gate.rows != args.up.rows) return invalid("gemm_glu: gate and up have different N", args.up.rows, args.gate.rows);
+  if (args.out == nullptr && args.quantized_out.groups == nullptr) return invalid("gemm_glu: no output is wanted", 0, 1);
+  if (args.out != nullptr && args.out_stride < args.gate.rows) {
+    return invalid("gemm_glu: out_stride is smaller than N", args.out_stride, args.gate.rows);
+  }
+  if (args.quantized_out.groups == nullptr) return {};
+  if (args.quantized_out.cols != args.gate.rows) {
+    return invalid("gemm_glu: quantized_out has another N", args.quantized_out.cols, args.gate.rows);
+  }
+  if (args.quantized_out.num_rows < args.input.num_rows) {
+    return {StatusCode::kCapacity, "gemm_glu: quantized_out has too few rows", args.input.num_rows, args.quantized_out.num_rows};
+  }
   return {};
 }
 
