@@ -37,7 +37,8 @@ void decode(Cpu& cpu, const char* name, const AttentionShape& shape, double ceil
 template <class Format>
 void prefill(Cpu& cpu, const char* name, const AttentionShape& shape) {
   AttentionCase<CpuKV<Format>> problem(cpu, shape);
-  const double pairs = static_cast<double>(shape.q_count) * (static_cast<double>(shape.kv_len) - static_cast<double>(shape.q_count - 1) / 2.0);
+  const double keys_per_row = static_cast<double>(shape.kv_len) - static_cast<double>(shape.q_count - 1) / 2.0;
+  const double pairs = static_cast<double>(shape.q_count) * keys_per_row;
   const double macs = 2.0 * pairs * static_cast<double>(shape.num_layers * shape.num_seqs * shape.num_q_heads * shape.head_dim);
   std::printf("{\"figure\": \"kernels.attention_%s.%s\", \"value\": %.4g, \"unit\": \"MAC/s\"}\n", name,
               std::string(Format::kName).c_str(), macs / problem.seconds(5));

@@ -89,7 +89,8 @@ struct StepRange {
 };
 
 /// Finds the codes of a step. A half without visible positions borrows the other half's codes: its scores are masked.
-inline AttentionStep locate_step(const AttentionLaunch& launch, const AttentionTile& tile, const std::byte* staged, const StepRange& range) {
+inline AttentionStep locate_step(const AttentionLaunch& launch, const AttentionTile& tile, const std::byte* staged,
+                                 const StepRange& range) {
   AttentionStep step;
   const KVLayerMap& map = launch.staged ? launch.stage_map : launch.map;
   for (std::int64_t half = 0; half < 2; ++half) {
@@ -190,6 +191,7 @@ void attend_splits(const detail::AttentionLaunch& launch, const detail::Attentio
                    const detail::AttentionRows& total, std::int64_t split_begin, std::int64_t split_end) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
   detail::prepare_queries<Key>(launch, tile, scratch);
+  if (launch.staged) __builtin_memset(scratch.page, 0, static_cast<std::size_t>(launch.stage_bytes));  // padding dims must be finite
   detail::clear_rows(launch, total, num_rows);
   detail::StepWindow steps;
   bool first = true;
@@ -228,8 +230,8 @@ void finish_attention(const detail::AttentionLaunch& launch, const detail::Atten
       store_first(out + d, load(x + d), static_cast<int>(launch.head_dim - d));
     }
     if (tile.lse != nullptr) {
-      const double log_sum = empty ? -__builtin_inf() : static_cast<double>(total.max[row]) + __builtin_log(static_cast<double>(total.sum[row]));
-      tile.lse[token * launch.lse_stride + head] = static_cast<float>(log_sum);
+      const double log_sum = __builtin_log(static_cast<double>(total.sum[row]));  // -infinity when empty
+      tile.lse[token * launch.lse_stride + head] = static_cast<float>(static_cast<double>(total.max[row]) + log_sum);
     }
   }
 }

@@ -1,0 +1,84 @@
+/// \file What a launch refuses, and that its scratch depends on the shape alone.
+#include "support/catch.hpp"
+
+#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kernels/paged_attention/cpu.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace kvpage;
+
+namespace {
+
+using KV = CpuKV<PlainKV<F32>>;
+
+/// A valid launch of one sequence of 20 tokens, to be spoiled by tests.
+struct Launch {
+  Launch() : memory(static_cast<std::size_t>(pool_bytes<KV>(shape)) + 64), q(4 * 16), out(q.size()), lse(4) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    const KVPool<KV> pool(shape, std::span(memory).subspan((64 - address % 64) % 64));
+    args.view = pool.view(0, {indptr, ids, kv_lens, 1});
+    args.q = q.data();
+    args.q_stride = args.out_stride = 64;
+    args.num_tokens = 1;
+    args.num_q_heads = 4;
+    args.seqs = &seq;
+    args.scale = 1.0f;
+    args.out = out.data();
+    args.lse = lse.data();
+  }
+  KVPoolShape shape{1, 2, 16, 16, 3};
+  std::vector<std::byte> memory;
+  std::vector<float> q, out, lse;
+  std::int64_t indptr[2] = {0, 2};
+  BlockId ids[2] = {BlockId{2}, BlockId{0}};
+  std::int64_t kv_lens[1] = {20};
+  AttentionSeq seq{0, 1, 19};
+  PagedAttentionArgs<KV> args;
+};
+
+template <class Spoil>
+std::string refusal(Spoil&& spoil) {
+  Launch launch;
+  spoil(launch);
+  const Status status = validate(launch.args);
+  return status.ok() ? "ok" : status.message();
+}
+
+}  // namespace
+
+TEST_CASE("paged_attention.launch.refuses_impossible_shapes", "[paged_attention]") {
+  CHECK(refusal([](Launch&) {}) == "ok");
+  const std::string heads = "paged_attention: num_q_heads must be a multiple of num_kv_heads";
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 33; }) == heads);
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 3; }) == heads);
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 0; }) == heads);
+  CHECK(refusal([](Launch& l) { l.args.q_stride = 63; }) == "paged_attention: q_stride is smaller than num_q_heads * head_dim");
+  CHECK(refusal([](Launch& l) { l.args.out = nullptr; }) == "paged_attention: q, out or seqs is null");
+  CHECK(refusal([](Launch& l) { l.args.scale = std::nanf(""); }) == "paged_attention: scale is not finite");
+  CHECK(refusal([](Launch& l) { l.args.window = -1; }) == "paged_attention: window is negative (0 = none)");
+  CHECK(refusal([](Launch& l) { l.args.softcap = -1.0f; }) == "paged_attention: softcap must be finite and >= 0");
+}
+
+TEST_CASE("paged_attention.launch.refuses_bad_tables", "[paged_attention]") {
+  CHECK(refusal([](Launch& l) { l.kv_lens[0] = 33; }) == "paged_attention: a kv length exceeds its block table");
+  CHECK(refusal([](Launch& l) { l.kv_lens[0] = -1; }) == "paged_attention: a kv length is negative");
+  CHECK(refusal([](Launch& l) { l.seq.q_begin = 1; }) == "paged_attention: a sequence's rows are outside num_tokens");
+  CHECK(refusal([](Launch& l) { l.ids[1] = BlockId{3}; }) == "paged_attention: a visible page is outside the pool");
+  CHECK(refusal([](Launch& l) { l.ids[0] = kNoBlock; }) == "paged_attention: a visible page is outside the pool");
+  CHECK(refusal([](Launch& l) { l.ids[0] = kNoBlock, l.args.window = 4; }) == "ok");
+}
+
+TEST_CASE("paged_attention.launch.refused_launches_write_nothing", "[paged_attention]") {
+  Launch launch;
+  Cpu cpu({.num_threads = 2});
+  launch.out.assign(launch.out.size(), 5.0f);
+  const Status status = paged_attention(cpu, launch.args);
+  CHECK(status.code() == StatusCode::kCapacity);
+  CHECK(status.value() == paged_attention_scratch_bytes<KV>(cpu, launch.shape.dims(), 4));
+  for (const float x : launch.out) CHECK(x == 5.0f);
+}
