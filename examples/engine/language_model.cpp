@@ -35,7 +35,7 @@ class WeightLoader {
 
   typename B::Weight operator()(const std::string& name, const WeightView& view) {
     auto weight = backend_.load(view);
-    uses.push_back({name, "matmul", B::kernel_name(weight), B::weight_bytes(weight)});
+    uses.push_back({name, "matmul", backend_.kernel_name(weight), B::weight_bytes(weight)});
     done_bytes_ += view.rows * view.row_bytes;
     if (request_.config.progress) request_.config.progress({"loading", std::min(done_bytes_, total_bytes_), total_bytes_});
     return weight;

@@ -33,7 +33,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.rope(RopeArgs{}) } -> std::same_as<Status>;
   { backend.glu(GluArgs{}) } -> std::same_as<Status>;
   { backend.soft_cap(SoftCapArgs{}) } -> std::same_as<Status>;
-  { B::kernel_name(weight) } -> std::same_as<std::string>;
+  { backend.kernel_name(weight) } -> std::same_as<std::string>;
   { B::weight_bytes(weight) } -> std::same_as<std::int64_t>;
 };
 

@@ -1,26 +1,29 @@
 /// \file CpuBackend: the SIMD kernels on a pool of threads.
 #pragma once
 
+#include "engine/model/mapped_memory.hpp"
+
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/activation/cpu.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/copy_blocks/cpu.hpp>
 #include <kvpage/kernels/embedding/cpu.hpp>
-#include <kvpage/kernels/gemm/cpu.hpp>
+#include <kvpage/kernels/gemm/packed_args.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rope/cpu.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kvpage::engine {
 
-/// Implements the backend concept of backend.hpp.
+/// Implements the backend concept of backend.hpp: weights in panels, activations as codes, all on one pool of threads.
 class CpuBackend {
  public:
   static constexpr std::string_view kName = "cpu";
@@ -28,47 +31,53 @@ class CpuBackend {
   template <KVFormat F>
   using KV = CpuKV<F>;
 
-  using Weight = WeightView;
-  /// Activations that several matrices read.
-  struct Input {
-    const float* x = nullptr;  // [num_rows, cols]
-    std::int64_t stride = 0;
-    std::int64_t num_rows = 0;
+  /// A matrix in panels, or, for a format without panels, as the file has it.
+  struct Weight {
+    PackedWeight packed{};  ///< empty if `plain` is used
+    WeightView plain{};
+    MappedMemory memory;
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+
+    void decode_row(std::int64_t row, float* out) const { packed.data != nullptr ? packed.decode_row(row, out) : plain.decode_row(row, out); }
   };
 
-  explicit CpuBackend(int num_threads) : cpu_(CpuConfig{.num_threads = num_threads}) {}
-  int num_threads() const noexcept { return cpu_.num_threads(); }
+  /// Activations that several matrices read: as floats, and as codes.
+  struct Input {
+    GemmInput rows{};
+    MappedMemory memory;
+  };
 
-  Weight load(const WeightView& view) { return view; }
-  static std::string kernel_name(const Weight&) { return "decoded floats"; }
-  static std::int64_t weight_bytes(const Weight& weight) { return weight.rows * weight.row_bytes; }
+  explicit CpuBackend(int num_threads) : cpu_(std::make_unique<Cpu>(CpuConfig{.num_threads = num_threads})) {}
+  int num_threads() const noexcept { return cpu_->num_threads(); }
 
-  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, Input& input) {
-    input = {x, stride, num_rows};
-    return {};
+  Weight load(const WeightView& view);
+  std::string kernel_name(const Weight& weight) const;
+  static std::int64_t weight_bytes(const Weight& weight) {
+    return weight.packed.data != nullptr ? weight.packed.bytes() : weight.plain.rows * weight.plain.row_bytes;
   }
-  Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate) {
-    return gemm(cpu_, {.weight = weight, .x = input.x, .x_stride = input.stride, .num_rows = input.num_rows, .bias = bias,
-                       .out = out, .out_stride = out_stride, .accumulate = accumulate});
-  }
-  Status embedding(const EmbeddingArgs& args) { return kvpage::embedding(cpu_, args); }
-  Status rms_norm(const RmsNormArgs& args) { return kvpage::rms_norm(cpu_, args); }
-  Status rope(const RopeArgs& args) { return kvpage::rope(cpu_, args); }
-  Status glu(const GluArgs& args) { return kvpage::glu(cpu_, args); }
-  Status soft_cap(const SoftCapArgs& args) { return kvpage::soft_cap(cpu_, args); }
+
+  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
+  Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate);
+
+  Status embedding(const EmbeddingArgs& args) { return kvpage::embedding(*cpu_, args); }
+  Status rms_norm(const RmsNormArgs& args) { return kvpage::rms_norm(*cpu_, args); }
+  Status rope(const RopeArgs& args) { return kvpage::rope(*cpu_, args); }
+  Status glu(const GluArgs& args) { return kvpage::glu(*cpu_, args); }
+  Status soft_cap(const SoftCapArgs& args) { return kvpage::soft_cap(*cpu_, args); }
   template <KVStorage KV>
   Status append_kv(const AppendKvArgs<KV>& args) {
-    return kvpage::append_kv(cpu_, args);
+    return kvpage::append_kv(*cpu_, args);
   }
   template <KVStorage KV>
   Status paged_attention(PagedAttentionArgs<KV> args) {
-    const std::int64_t bytes = paged_attention_scratch_bytes<KV>(cpu_, args.view.dims, args.num_q_heads);
+    const std::int64_t bytes = paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads);
     args.scratch = aligned_scratch(bytes);
-    return kvpage::paged_attention(cpu_, args);
+    return kvpage::paged_attention(*cpu_, args);
   }
   template <KVStorage KV>
   Status copy_blocks(const CopyBlocksArgs<KV>& args) {
-    return kvpage::copy_blocks(cpu_, args);
+    return kvpage::copy_blocks(*cpu_, args);
   }
 
  private:
@@ -82,7 +91,7 @@ class CpuBackend {
     return {static_cast<std::byte*>(std::align(kScratchAlignment, size, begin, space)), size};
   }
 
-  Cpu cpu_;
+  std::unique_ptr<Cpu> cpu_;  // workers hold its address
   std::vector<std::byte> scratch_;
 };
 
