@@ -95,6 +95,8 @@ void read_sizes(SpecReader& reader, ModelSpec& spec) {
   spec.rotary_dim = reader.count("rope.dimension_count", 1, 1 << 16, spec.head_dim);
   spec.context_limit_tokens = reader.count("context_length", 1, std::int64_t{1} << 40);
   spec.window_tokens = reader.count("attention.sliding_window", 0, std::int64_t{1} << 40, 0);
+  spec.traits.full_attention_period =
+      static_cast<int>(reader.count("attention.sliding_window_pattern", 0, 1 << 16, spec.traits.full_attention_period));
   if (spec.num_q_heads % spec.num_kv_heads != 0) {
     reader.fail("attention.head_count", "a multiple of attention.head_count_kv = " + std::to_string(spec.num_kv_heads),
                 std::to_string(spec.num_q_heads));

@@ -23,7 +23,7 @@ struct ArchitectureTraits {
   Presence qk_norm;             ///< RMSNorm of each query and key head before RoPE
   bool post_norms;              ///< RMSNorm of the attention and feed-forward outputs before the residual sum
   bool scale_embedding;         ///< embeddings times sqrt(hidden_size)
-  int full_attention_period;    ///< with a window: every n-th layer sees everything; 0 = every layer has the window
+  int full_attention_period;    ///< with a window: every n-th layer sees everything, unless the file says otherwise; 0 = none does
   double window_rope_theta;     ///< RoPE base of layers with a window; 0 = the same as the others
 };
 
