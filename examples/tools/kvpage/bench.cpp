@@ -4,6 +4,8 @@
 
 #include <kvpage/base/philox.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <span>
@@ -32,8 +34,9 @@ double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_ca
 
 void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const engine::Generation& g,
                 std::int64_t positions) {
-  std::printf("{\"model\": \"%s\", \"kernels\": \"%s\", \"kv_type\": \"%.*s\", \"threads\": %d, ", m.model->spec().name.c_str(),
-              o.model.kernels.c_str(), static_cast<int>(m.model->kv_type().size()), m.model->kv_type().data(), m.model->num_threads());
+  const std::string name = nlohmann::json(m.model->spec().name).dump();
+  std::printf("{\"model\": %s, \"kernels\": \"%s\", \"kv_type\": \"%.*s\", \"threads\": %d, ", name.c_str(), o.model.kernels.c_str(),
+              static_cast<int>(m.model->kv_type().size()), m.model->kv_type().data(), m.model->num_threads());
   std::printf("\"prompt_tokens\": %lld, \"depth_tokens\": %lld, \"generated_tokens\": %zu, \"positions_computed\": %lld, ",
               static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens), g.ids.size(),
               static_cast<long long>(positions));

@@ -31,7 +31,7 @@ struct Verb {
 };
 
 void add_model_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required()->check(CLI::ExistingFile);
+  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required();
   app.add_option("--kernels", o.kernels, "implementation of the kernels")
       ->check(CLI::IsMember(engine::backend_names()))
       ->capture_default_str();
@@ -65,7 +65,9 @@ Verb add_run(CLI::App& root) {
   app->add_option("--temperature", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
   app->add_option("--top-k", o->top_k, "keep the k likeliest tokens; 0 = off")->capture_default_str();
   app->add_option("--top-p", o->top_p, "keep the smallest set of this probability")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
-  app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
+  app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")
+      ->check(CLI::Range(0.0f, 1.0f))
+      ->capture_default_str();
   app->add_option("--repetition-penalty", o->repetition_penalty, "1 = off")->check(CLI::PositiveNumber)->capture_default_str();
   app->add_option("--seed", o->seed, "seed of the random draws; without it one is drawn and shown");
   app->footer("Examples:\n  kvpage run --model m.gguf --prompt \"Why is the sky blue?\"\n"
@@ -77,8 +79,8 @@ Verb add_run(CLI::App& root) {
 Verb add_tokenize(CLI::App& root) {
   auto o = std::make_shared<TokenizeOptions>();
   auto* app = root.add_subcommand("tokenize", "Print the token ids of a text as a JSON array; never adds BOS");
-  app->add_option("--model", o->model, "GGUF file")->required()->check(CLI::ExistingFile);
-  app->add_option("--file", o->file, "text; without it standard input")->check(CLI::ExistingFile);
+  app->add_option("--model", o->model, "GGUF file")->required();
+  app->add_option("--file", o->file, "text; without it standard input");
   app->add_flag("--parse-special", o->parse_special, "special tokens written in the text become their ids");
   app->footer("Example:\n  printf 'Hello' | kvpage tokenize --model m.gguf");
   return {app, [o] { return tokenize(*o); }};
@@ -87,8 +89,8 @@ Verb add_tokenize(CLI::App& root) {
 Verb add_detokenize(CLI::App& root) {
   auto o = std::make_shared<TokenizeOptions>();
   auto* app = root.add_subcommand("detokenize", "Print the text of a JSON array of token ids");
-  app->add_option("--model", o->model, "GGUF file")->required()->check(CLI::ExistingFile);
-  app->add_option("--file", o->file, "JSON array; without it standard input")->check(CLI::ExistingFile);
+  app->add_option("--model", o->model, "GGUF file")->required();
+  app->add_option("--file", o->file, "JSON array; without it standard input");
   app->footer("Example:\n  echo '[9690, 198]' | kvpage detokenize --model m.gguf");
   return {app, [o] { return detokenize(*o); }};
 }
@@ -110,7 +112,7 @@ Verb add_perplexity(CLI::App& root) {
   auto o = std::make_shared<PerplexityOptions>();
   auto* app = root.add_subcommand("perplexity", "Perplexity of a text: the second half of each window is scored");
   add_model_options(*app, o->model);
-  app->add_option("--file", o->file, "text")->required()->check(CLI::ExistingFile);
+  app->add_option("--file", o->file, "text")->required();
   app->add_option("--ctx", o->window_tokens, "tokens per window")
       ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 31))
       ->capture_default_str();
@@ -140,7 +142,7 @@ Verb add_bench(CLI::App& root) {
 Verb add_inspect(CLI::App& root) {
   auto o = std::make_shared<InspectOptions>();
   auto* app = root.add_subcommand("inspect", "Show what a model file holds");
-  app->add_option("FILE", o->file, "GGUF file")->required()->check(CLI::ExistingFile);
+  app->add_option("FILE", o->file, "GGUF file")->required();
   app->add_flag("--kernels", o->kernels, "per tensor: the kernel that runs and its bytes");
   app->add_option("--backend", o->backend, "implementation that --kernels describes")
       ->check(CLI::IsMember(engine::backend_names()))
@@ -153,11 +155,11 @@ Verb add_template(CLI::App& root) {
   auto o = std::make_shared<TemplateOptions>();
   auto* app = root.add_subcommand("template", "Render a chat template; prints the bytes and nothing else");
   auto* source = app->add_option_group("source", "where the template comes from");
-  source->add_option("--model", o->model, "GGUF file with a template")->check(CLI::ExistingFile);
-  source->add_option("--template", o->template_file, "file with a template")->check(CLI::ExistingFile);
+  source->add_option("--model", o->model, "GGUF file with a template");
+  source->add_option("--template", o->template_file, "file with a template");
   source->require_option(1);
-  app->add_option("--messages", o->messages, "JSON array of messages")->required()->check(CLI::ExistingFile);
-  app->add_option("--tools", o->tools, "JSON array of tools")->check(CLI::ExistingFile);
+  app->add_option("--messages", o->messages, "JSON array of messages")->required();
+  app->add_option("--tools", o->tools, "JSON array of tools");
   app->add_flag("!--no-generation-prompt", o->generation_prompt, "leave out the start of the answer");
   app->footer("Example:\n  kvpage template --model m.gguf --messages chat.json");
   return {app, [o] { return render_template(*o); }};

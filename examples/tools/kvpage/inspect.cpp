@@ -27,7 +27,8 @@ void print_sizes(const engine::ModelSpec& spec) {
   if (spec.window_tokens > 0) {
     std::int64_t windowed = 0;
     for (std::int64_t i = 0; i < spec.num_layers; ++i) windowed += spec.layer_window_tokens(i) > 0;
-    std::printf("sliding window   %" PRId64 " tokens in %" PRId64 " of %" PRId64 " layers\n", spec.window_tokens, windowed, spec.num_layers);
+    std::printf("sliding window   %" PRId64 " tokens in %" PRId64 " of %" PRId64 " layers\n", spec.window_tokens, windowed,
+                spec.num_layers);
   }
 }
 
@@ -43,7 +44,8 @@ void print_tensor_types(const engine::Gguf& file) {
   }
   std::printf("tensors          %zu\n", file.tensors().size());
   for (const auto& [name, total] : totals) {
-    std::printf("  %-8.*s       %" PRId64 " tensors, %" PRId64 " bytes\n", static_cast<int>(name.size()), name.data(), total.tensors, total.bytes);
+    std::printf("  %-8.*s       %" PRId64 " tensors, %" PRId64 " bytes\n", static_cast<int>(name.size()), name.data(), total.tensors,
+                total.bytes);
   }
 }
 

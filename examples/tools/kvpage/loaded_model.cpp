@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -74,7 +75,7 @@ std::string read_text(const std::optional<std::string>& path) {
   std::ifstream stream(*path, std::ios::binary);
   std::ostringstream text;
   if (stream) text << stream.rdbuf();
-  if (!stream) throw Failure(kExitLoad, *path + ": cannot be read");
+  if (!stream || std::filesystem::is_directory(*path)) throw Failure(kExitLoad, *path + ": cannot be read");
   return text.str();
 }
 

@@ -97,10 +97,14 @@ class Answerer {
     generation.max_tokens = options_.max_tokens;
     generation.end_tokens = m_.end_tokens;
     const InterruptScope interrupt;
-    auto g = engine::generate(
-        runner_, history, prompt, generation, [&](TokenId id) { write_out(text.push(id)); }, [&] { return interrupt.requested(); });
+    bool any_token = false;
+    const auto show = [&](TokenId id) {
+      any_token = true;
+      write_out(text.push(id));
+    };
+    auto g = engine::generate(runner_, history, prompt, generation, show, [&] { return interrupt.requested(); });
     write_out(text.finish());
-    write_out("\n");
+    if (g || any_token) write_out("\n");  // a request that failed at once printed nothing
     if (!g) throw_run_failure(g.error());
     return std::move(*g);
   }
