@@ -91,6 +91,14 @@ std::vector<std::string> kv_type_names() {
   return names;
 }
 
+std::string default_kv_type(std::string_view backend) {
+  std::string name;
+  for_each_type(Backends{}, [&]<class B>() {
+    if (B::kName == backend) name = B::DefaultKV::kName;
+  });
+  return name;
+}
+
 std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t block_size) {
   const KVPoolShape shape{.num_layers = spec.num_layers, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
                           .block_size = block_size, .num_blocks = 1};

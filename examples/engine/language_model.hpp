@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvpage::engine {
@@ -76,6 +77,8 @@ class LanguageModel {
 std::vector<std::string> backend_names();
 /// Precisions of the KV cache.
 std::vector<std::string> kv_type_names();
+/// The KV precision of a backend unless another one is asked for; empty for an unknown backend.
+std::string default_kv_type(std::string_view backend);
 
 /// What one token costs in a KV cache of one precision.
 struct KvTypeBytes {

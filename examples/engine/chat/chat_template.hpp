@@ -24,8 +24,7 @@ struct ChatInputs {
   bool add_generation_prompt = true;
   std::string bos_token;  ///< text of the special token, "" if the model has none; trusted
   std::string eos_token;
-  /// Further typed arguments, e.g. enable_thinking; they hide the names above. Names only from a list of the caller's, never from a
-  /// request.
+  /// Further typed arguments, e.g. enable_thinking; they hide the names above. A server takes the names from a list of its own.
   std::vector<std::pair<std::string, chat::Value>> arguments;
   /// Local time for strftime_now; without it a call of strftime_now fails.
   std::function<std::tm()> local_time;

@@ -23,6 +23,13 @@ struct Workspace {
     logits.resize(static_cast<std::size_t>(max_logit_rows * spec.vocab_size));
   }
 
+  /// What the constructor allocates.
+  static std::int64_t bytes(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows) {
+    const std::int64_t head_rows = 2 * spec.num_q_heads + 2 * spec.num_kv_heads;  // q and attention, k and v
+    const std::int64_t floats_per_token = 2 * spec.hidden_size + head_rows * spec.head_dim + 2 * spec.ffn_size;
+    return static_cast<std::int64_t>(sizeof(float)) * (max_tokens * floats_per_token + max_logit_rows * spec.vocab_size);
+  }
+
   std::vector<float> hidden;     // [max_tokens, hidden_size], the residual stream
   std::vector<float> normed;     // [max_tokens, hidden_size], also the output of a block before its post-norm
   std::vector<float> q;          // [max_tokens, num_q_heads, head_dim]

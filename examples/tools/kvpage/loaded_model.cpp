@@ -1,10 +1,13 @@
 #include "tools/kvpage/loaded_model.hpp"
 
+#include "engine/loader/mapped_file.hpp"
+#include "engine/memory_plan.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/failure.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -28,8 +31,29 @@ TextModel open_text_model(const std::string& path) {
 
 bool LoadedModel::ends_answer(TokenId id) const { return std::binary_search(end_tokens.begin(), end_tokens.end(), id); }
 
+namespace {
+
+std::string gibibytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0));
+  return text;
+}
+
+/// Refuses what cannot fit before the first large allocation.
+void require_memory(const engine::MemoryPlan& plan, std::int64_t available) {
+  if (plan.total() <= available) return;
+  std::string types;
+  for (const std::string& name : engine::kv_type_names()) types += (types.empty() ? "" : ", ") + name;
+  throw Failure(kExitDoesNotFit, "does not fit: " + gibibytes(plan.total()) + " needed (weights " + gibibytes(plan.weight_bytes) +
+                                     ", KV pool " + gibibytes(plan.pool_bytes) + ", workspace " + gibibytes(plan.workspace_bytes) + "), " +
+                                     gibibytes(available) + " available; use a smaller --ctx or a narrower --kv-type (" + types + ")");
+}
+
+}  // namespace
+
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
   const auto start = std::chrono::steady_clock::now();
+  const engine::TruncationGuard guard;
   auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
   const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
   engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(*file));
@@ -46,6 +70,7 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   config.step_tokens = step_tokens;
   config.num_threads = options.threads;
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
+  require_memory(engine::plan_memory(*file, spec, config), engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};
