@@ -150,10 +150,10 @@ TEST_CASE("bug.B37.gemm_rows_keep_their_bits_in_any_batch_cut_and_crew", "[gemm]
         const std::int64_t m = round == 0 ? kRows : 1 + static_cast<std::int64_t>(rng() % 40);
         const std::int64_t first = static_cast<std::int64_t>(rng() % static_cast<std::uint32_t>(kRows - m + 1));
         const GemmTuning tuning{.block_rows = 1 + static_cast<std::int64_t>(rng() % 48),
-                                .block_cols = 32 << rng() % 6,
+                                .pass_bytes = 64 << rng() % 12,
                                 .chunk_panels = 1 + static_cast<std::int64_t>(rng() % 9),
                                 .few_rows_panels = 1 + static_cast<std::int64_t>(rng() % 5)};
-        CAPTURE(format->name, num_threads, m, first, tuning.block_rows, tuning.block_cols);
+        CAPTURE(format->name, num_threads, m, first, tuning.block_rows, tuning.pass_bytes);
         REQUIRE(same_rows(multiply(cpu, packed.weight, activations, first, m, tuning), expected, first, kOut));
       }
     }

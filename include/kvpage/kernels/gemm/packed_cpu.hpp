@@ -16,18 +16,19 @@ struct PanelRunner {
   TileInput input;
   PanelTile tile;
   std::int64_t tile_rows;
-  std::int64_t block_cols;
+  std::int64_t pass_bytes;
 
   PanelRunner(const Cpu& cpu, const PackedWeight& w, const GemmInput& in, const GemmTuning& tuning) noexcept
       : weight(w), input{in.quantized.groups, in.quantized.row_groups, in.x, in.x_stride}, tile(cpu.select(w.kernels->tiles)),
-        tile_rows(max_tile_rows(cpu.isa())), block_cols(tuning.block_cols) {}
+        tile_rows(max_tile_rows(cpu.isa())), pass_bytes(tuning.pass_bytes) {}
 
   /// Sums of rows [first, first + count) with panel `p`: sums [count, 32].
   void run(std::int64_t p, std::int64_t first, std::int64_t count, float* sums) const noexcept {
     const PanelKernels& kernels = *weight.kernels;
-    const std::int64_t steps_per_pass = std::max<std::int64_t>(1, block_cols / kernels.step_cols);
     const std::byte* panel = weight.panel(p);
     const std::int64_t num_steps = weight.num_steps();
+    // One tile reads the panel once: then there is nothing to keep.
+    const std::int64_t steps_per_pass = count <= tile_rows ? num_steps : std::max<std::int64_t>(1, pass_bytes / kernels.step_bytes);
     for (std::int64_t step = 0; step < num_steps; step += steps_per_pass) {
       const std::int64_t steps = std::min(steps_per_pass, num_steps - step);
       // Tiles of nearly equal size: 7 rows are 4 + 3, not 6 + 1.

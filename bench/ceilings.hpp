@@ -1,0 +1,78 @@
+/// \file What this machine can do at most: byte dots, float multiply-adds and memory reads per second, measured.
+#pragma once
+
+#include <kvpage/exec/cpu.hpp>
+#include <kvpage/exec/simd.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#define KVPAGE_ISA_BODY "ceilings_body.hpp"
+#include <kvpage/exec/for_each_isa.hpp>
+
+namespace kvpage_bench {
+
+/// Shortest of `repeats` runs of fn, in seconds.
+template <class Fn>
+double best_seconds(int repeats, Fn&& fn) {
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    fn();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// Ceilings of all workers of one Cpu together.
+class Ceilings {
+ public:
+  explicit Ceilings(kvpage::Cpu& cpu) : cpu_(cpu) {}
+
+  /// Multiply-adds of bytes per second.
+  double dot_macs() {
+    using namespace kvpage;
+    return rate(cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(dot_loop)}), 64.0);
+  }
+  /// Multiply-adds of floats per second.
+  double fma_macs() {
+    using namespace kvpage;
+    return rate(cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(fma_loop)}), 16.0);
+  }
+  /// Bytes read from memory per second: one stream per worker over 256 MB.
+  double memory_bytes() {
+    using namespace kvpage;
+    const Loop loop = cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(read_loop)});
+    constexpr std::int64_t kBytes = std::int64_t{256} << 20;
+    const std::unique_ptr<std::uint8_t[]> memory(new std::uint8_t[kBytes + 4096]());
+    const std::int64_t part = kBytes / cpu_.num_threads() / 4096 * 4096;
+    const double seconds = best_seconds(7, [&] {
+      cpu_.parallel([&](int worker) { keep(loop(part, memory.get() + worker * part)); });
+    });
+    return static_cast<double>(part * cpu_.num_threads()) / seconds;
+  }
+
+ private:
+  using Loop = float (*)(std::int64_t, const std::uint8_t*);
+
+  double rate(Loop loop, double macs) {
+    using namespace kvpage;
+    const int chains = cpu_.select(kvpage::IsaTable<int (*)()>{KVPAGE_ISA_TABLE(num_chains)})();
+    alignas(64) std::uint8_t bytes[64];
+    for (std::size_t i = 0; i < 64; ++i) bytes[i] = static_cast<std::uint8_t>(i * 3 + 1);
+    const std::int64_t rounds = cpu_.isa() == kvpage::Isa::kGeneric ? 20'000 : 2'000'000;
+    const double seconds = best_seconds(5, [&] { cpu_.parallel([&](int) { keep(loop(rounds, bytes)); }); });
+    return macs * chains * static_cast<double>(rounds) * cpu_.num_threads() / seconds;
+  }
+
+  void keep(float value) {
+    if (value == 0.123f) sink_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  kvpage::Cpu& cpu_;
+  std::atomic<int> sink_{0};
+};
+
+}  // namespace kvpage_bench
