@@ -110,8 +110,8 @@ TEST_CASE("chat.compile.a_malformed_template_is_an_error_with_its_line", "[chat]
   for (const Wrong& wrong : cases) check(compile_error(wrong.source), wrong);
 }
 
-// rule R15: `a.b` reads maps and calls listed methods; nothing leads to the objects behind.
-TEST_CASE("chat.sandbox.names_with_an_underscore_are_refused", "[chat][rule]") {
+// `a.b` reads maps and calls listed methods; nothing leads to the objects behind.
+TEST_CASE("rule.R15.template_names_with_an_underscore_are_refused", "[chat]") {
   for (const char* source : {"{{ x.__class__ }}", "{{ x._private }}", "{{ __import__ }}", "{{ _x }}", "{{ x.__init__() }}",
                              "{% set _x = 1 %}", "{{ x['__class__'] }}", "{% for _y in x %}{% endfor %}", "{% macro _f() %}{% endmacro %}",
                              "{% set n._x = 1 %}", "{{ namespace(_x=1) }}", "{% macro f(_a) %}{% endmacro %}", "{{ x._ }}"}) {

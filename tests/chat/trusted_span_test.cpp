@@ -61,8 +61,8 @@ TEST_CASE("chat.trust.a_text_computed_from_a_message_is_not_trusted", "[chat]") 
   CHECK(marked("{{ c * 2 }}{{ '<u>' * 2 }}", "x") == "xx«<u><u>»");
 }
 
-// rule R15: a user cannot write a special token, whole or in halves around a literal.
-TEST_CASE("chat.trust.no_byte_of_a_message_is_ever_trusted", "[chat]") {
+// A user cannot write a special token, whole or in halves around a literal.
+TEST_CASE("rule.R15.no_byte_of_a_message_is_ever_trusted", "[chat]") {
   const std::string mark = "\xC2\xA4";  // occurs in no template
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path{KVPAGE_TEST_DATA_DIR} / "templates")) {
     if (entry.path().extension() != ".jinja") continue;

@@ -34,7 +34,8 @@ Value Interpreter::call_macro(const Binding& macro, const Arguments& arguments, 
   }
   Scope scope{macro.home, {}};
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) scope.names[callable.parameters[i].name] = Binding{arguments.positional[i]};
-  for (const auto& [name, value] : arguments.named) {
+  for (const auto& [given, value] : arguments.named) {
+    const std::string_view name = given;
     const auto known = [&](const Parameter& parameter) { return parameter.name == name; };
     if (std::none_of(callable.parameters.begin(), callable.parameters.end(), known)) {
       fail_runtime("the macro '" + callable.name + "' has no parameter '" + std::string{name} + "'");
