@@ -184,7 +184,8 @@ void ModelRunner<A>::probe_order() {
   if (sizes_.max_log_entries > 0) return;
   const std::vector<std::uint32_t> order = read_order();
   require_equal(static_cast<std::int64_t>(order.size()), static_cast<std::int64_t>(world_.cache.lru.size()), "cached blocks");
-  for (std::size_t i = 0; i < order.size(); ++i) require_equal(order[i], world_.block_of.at(world_.cache.lru[i]), "eviction order");
+  NaiveCache cache = world_.cache;
+  for (const std::uint32_t block : order) require_equal(block, world_.block_of.at(cache.evict()), "eviction order");
   count("probe_order", "done");
 }
 

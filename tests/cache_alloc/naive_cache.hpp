@@ -75,7 +75,7 @@ struct NaiveCache {
     return std::find_if(index.begin(), index.end(), [&](const auto& e) { return e.second.cell == cell; })->first;
   }
   /// The oldest cached cell goes, after cached cells that build on it, and together with whatever else builds on it.
-  void evict() {
+  int evict() {
     int victim = lru.front();
     for (int next = victim; next >= 0;) {
       victim = next;
@@ -87,10 +87,12 @@ struct NaiveCache {
     }
     const std::string gone = prefix_of(victim);
     std::erase(lru, victim);
-    std::erase_if(index, [&](const auto& e) { return e.first.starts_with(gone); });
+    const bool whole = (gone.size() - 1) % static_cast<std::size_t>(block_size) == 0;  // nothing builds on a partial leaf
+    std::erase_if(index, [&](const auto& e) { return whole ? e.first.starts_with(gone) : e.first == gone; });
+    return victim;
   }
   bool is_child(const std::string& prefix, const std::string& parent) const {
-    return prefix.size() > parent.size() && prefix.size() <= parent.size() + static_cast<std::size_t>(block_size) && prefix.starts_with(parent);
+    return (parent.size() - 1) % static_cast<std::size_t>(block_size) == 0 && prefix.size() > parent.size() && prefix.size() <= parent.size() + static_cast<std::size_t>(block_size) && prefix.starts_with(parent);
   }
   /// Call after a reference to the cell went away.
   void dropped(int cell) {

@@ -29,7 +29,7 @@ struct SeqOrigin {
   [[nodiscard]] static SeqOrigin unpack(std::uint32_t bits) noexcept { return {bits >> 1, (bits & 1u) != 0}; }
 };
 
-/// One sequence. `settled_after` survives reuse of the row: a later sequence only meets later steps.
+/// One sequence.
 struct SeqRow {
   std::int64_t num_tokens = 0;      ///< tokens that have a place (reserved)
   std::uint64_t settled_after = 0;  ///< newest step in flight when a direct commit changed this row

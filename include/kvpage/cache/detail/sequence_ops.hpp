@@ -17,8 +17,9 @@ CacheResult<SeqId> create_seq(Core& core, const SeqOrigin& origin) {
     const std::int64_t known = core.index.namespaces().size();
     if (origin.name_space >= known) return refuse(CacheRefusalKind::kBadNamespace, origin.name_space, known);
   }
-  if (const auto room = check_log(core, 1); !room) return Unexpected{room.error()};
+  if (const auto room = check_log(core, 2); !room) return Unexpected{room.error()};
   const std::uint32_t slot = core.rows.next_slot();
+  if (core.steps.num_sealed() > 0) core.log.push({UndoKind::kSettled, slot, core.rows.row(slot).settled_after});
   core.log_row(UndoKind::kCreate, slot, 0, core.rows.row(slot).origin.packed(), core.rows.row(slot).generation);
   return core.rows.open(origin);
 }
@@ -50,7 +51,7 @@ CacheResult<SeqId> fork_seq(Core& core, SeqId parent) {
   if (!core.rows.alive(parent)) return dead_seq(parent);
   const std::int64_t groups = core.config.num_groups;
   const SeqRow& source = core.rows.row(parent.slot);
-  if (const auto room = check_log(core, source.num_entries * groups + 1); !room) return Unexpected{room.error()};
+  if (const auto room = check_log(core, source.num_entries * groups + 2); !room) return Unexpected{room.error()};
   const auto child = create_seq(core, source.origin);
   if (!child) return child;
   SeqRow& row = core.rows.row(child->slot);

@@ -36,7 +36,7 @@ CacheResult<StepId> seal_open(Core& core) {
   if (core.steps.full()) return refuse(CacheRefusalKind::kBusy, 0, core.steps.size());
   const StepId step{core.next_step++};
   settle_open(core, step);
-  core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin,
+  core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin, .epoch = core.epoch,
                    .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane});
   core.open = false;
   return step;

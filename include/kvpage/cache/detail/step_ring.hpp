@@ -11,6 +11,7 @@ struct StepRecord {
   StepId id{};
   std::uint64_t log_end = 0;  ///< undo entries of this step end here
   std::uint64_t log_begin = 0;
+  std::uint64_t epoch = 0;  ///< of the index when it was sealed
   std::uint32_t num_copies = 0;
   std::uint32_t stamp = 0;  ///< low bits of its transaction
   std::uint8_t lane = 0;

@@ -25,6 +25,7 @@ enum class UndoKind : std::uint8_t {
   kHide,            ///< block: its node is hidden (taken over by its new owner)
   // ---- structural entries
   kCreate,     ///< row came to life; block = former generation, index = former origin
+  kSettled,    ///< block = row: cookie = former settled_after, before the row was created anew
   kDelete,     ///< row ended
   kResize,     ///< block = row: cookie = former length in tokens, group = former content_lost
   kPop,        ///< row, group, index: entry removed; block = what it was

@@ -17,6 +17,7 @@ void undo_structural(Core& core, const UndoEntry& e) {
       rows.close(e.row());
       rows.restore_identity(e.row(), e.block(), SeqOrigin::unpack(e.index()));
       return;
+    case UndoKind::kSettled: rows.row(e.block()).settled_after = e.cookie(); return;
     case UndoKind::kDelete: rows.reopen(e.row()); return;
     case UndoKind::kResize:
       core.set_length(rows.row(e.block()), old_tokens(e));
@@ -61,6 +62,7 @@ class SealedUndo {
   void apply(const UndoEntry& e) {
     switch (e.kind()) {
       case UndoKind::kCreate: end_row(e); return;
+      case UndoKind::kSettled: core_.rows.row(e.block()).settled_after = e.cookie(); return;
       case UndoKind::kDelete: core_.rows.reopen(e.row()); return;
       case UndoKind::kResize: resize(e); return;
       case UndoKind::kPop: push_back(e); return;
@@ -127,6 +129,8 @@ class SealedUndo {
       core_.rows.close(e.row());
     }
     core_.rows.restore_identity(e.row(), e.block(), SeqOrigin::unpack(e.index()));
+    core_.rows.row(e.row()).settled_after = 0;
+    if (core_.epoch != step_.epoch) core_.rows.row(e.row()).origin.detached = true;  // a reset came in between
   }
 
   void resize(const UndoEntry& e) {
@@ -134,6 +138,7 @@ class SealedUndo {
     if (!row.alive) return;
     const std::int64_t tokens = restorable(e.block()) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
     note_rewrite(row, tokens);
+    row.content_lost = row.content_lost || e.group() != 0;
     drop_entries(e.block(), static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
     core_.set_length(row, tokens);
     core_.shorten_chain(row, tokens / core_.config.block_size);
