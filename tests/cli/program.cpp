@@ -1,0 +1,83 @@
+#include "cli/program.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+namespace kvpage_test {
+namespace {
+
+constexpr unsigned kLongestRunSeconds = 300;
+
+/// The child's part: never returns.
+[[noreturn]] void execute(std::vector<char*> arguments, const char* in, const char* out, const char* err) {
+  const int files[] = {open(in, O_RDONLY), open(out, O_WRONLY), open(err, O_WRONLY)};
+  for (int target = 0; target < 3; ++target) {
+    if (files[target] < 0 || dup2(files[target], target) < 0) _exit(126);
+  }
+  alarm(kLongestRunSeconds);  // survives execv
+  execv(KVPAGE_PROGRAM, arguments.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Program::Program(const std::vector<std::string>& arguments, std::string_view input) {
+  const std::string in = dir_ / "in", out = dir_ / "out", err = dir_ / "err";
+  write_text(in, input), write_text(out, ""), write_text(err, "");
+  std::string name = KVPAGE_PROGRAM;
+  std::vector<std::string> copies = arguments;
+  std::vector<char*> pointers{name.data()};
+  for (std::string& argument : copies) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error{"cannot fork"};
+  if (pid_ == 0) execute(pointers, in.c_str(), out.c_str(), err.c_str());
+}
+
+Program::~Program() {
+  if (!running_) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, &status_, 0);
+}
+
+bool Program::wait_for_output() {
+  while (std::filesystem::file_size(dir_ / "out") == 0) {
+    if (running_ && waitpid(pid_, &status_, WNOHANG) == pid_) running_ = false;
+    if (!running_) return std::filesystem::file_size(dir_ / "out") != 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void Program::interrupt() const { kill(pid_, SIGINT); }
+
+Outcome Program::wait() {
+  if (running_ && waitpid(pid_, &status_, 0) != pid_) throw std::runtime_error{"cannot wait for the program"};
+  running_ = false;
+  const int exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
+  return {exit_code, read_text(dir_ / "out"), read_text(dir_ / "err")};
+}
+
+Outcome run_kvpage(const std::vector<std::string>& arguments, std::string_view input) { return Program(arguments, input).wait(); }
+
+void write_text(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.flush()) throw std::runtime_error{"cannot write " + path.string()};
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error{"cannot read " + path.string()};
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace kvpage_test

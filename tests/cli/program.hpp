@@ -1,0 +1,50 @@
+/// \file Program: the built kvpage, started with arguments and input; its output, errors and exit code.
+#pragma once
+
+#include "loader/temp_dir.hpp"
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvpage_test {
+
+/// What a program that has ended left behind.
+struct Outcome {
+  int exit_code = 0;  ///< 128 + the signal's number if a signal ended it
+  std::string out, err;
+};
+
+/// A running kvpage. A program that hangs is killed after five minutes.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments, std::string_view input = {});
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  /// Waits until something was printed on standard output; false if the program ended without.
+  bool wait_for_output();
+  void interrupt() const;
+  Outcome wait();
+
+ private:
+  TempDir dir_;
+  pid_t pid_ = -1;
+  bool running_ = true;
+  int status_ = 0;
+};
+
+/// Runs kvpage to its end.
+Outcome run_kvpage(const std::vector<std::string>& arguments, std::string_view input = {});
+
+/// Writes a file for a program to read.
+void write_text(const std::filesystem::path& path, std::string_view text);
+std::string read_text(const std::filesystem::path& path);
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+}  // namespace kvpage_test

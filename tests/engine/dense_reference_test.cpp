@@ -1,0 +1,107 @@
+/// \file The engine's logits against the dense double reference, for models with every switch on, and each switch off.
+#include "engine/dense_reference.hpp"
+#include "engine/tiny_models.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+namespace kvpage_test {
+namespace {
+
+constexpr std::size_t kNumIds = 45;  // three pages, four windows
+
+/// The largest difference between logits and the reference's, as a share of the reference's largest logit.
+double worst_error(const std::vector<std::vector<float>>& got, const Rows& want) {
+  REQUIRE(got.size() == want.size());
+  double worst = 0, largest = 0;
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    REQUIRE(got[t].size() == want[t].size());
+    for (std::size_t i = 0; i < got[t].size(); ++i) {
+      const double difference = std::fabs(static_cast<double>(got[t][i]) - want[t][i]);
+      if (!(difference <= worst)) worst = difference;  // keeps a NaN
+      largest = std::max(largest, std::fabs(want[t][i]));
+    }
+  }
+  return worst / largest;
+}
+
+/// What rounding may cost, as a share of the largest logit. Each layer rounds about 16 times between its input and its
+/// output (norms, projections, rotation, scores, sums), each time by up to `unit` of the value, and the norms in between
+/// keep relative errors as they are; the factor 2 is for the scores, which stand in an exponent. The narrower cache type
+/// adds the rounding of keys and values, twice per layer, with the same factor.
+double rounding_bound(const TinyModel& model, std::string_view kv_type) {
+  const double float_unit = 0x1p-24, cache_unit = kv_type == "f16" ? 0x1p-11 : 0;
+  return 2.0 * model.num_layers * (16 * float_unit + 2 * cache_unit);
+}
+
+std::vector<std::vector<float>> engine_logits(const TinyFile& file, const kvpage::engine::ModelConfig& config) {
+  const auto model = file.load(config);
+  kvpage::engine::SequenceRunner runner(*model);
+  return append_all(runner, some_ids(kNumIds));
+}
+
+void check_equals_reference(const TinyModel& model) {
+  const TinyFile file(model);
+  const Rows want = DenseReference(model).logits(some_ids(kNumIds));
+  for (const std::string kernels : {"reference", "cpu"}) {
+    for (const std::string kv_type : {"f32", "f16"}) {
+      const double error = worst_error(engine_logits(file, tiny_config(kernels, kv_type)), want);
+      std::printf("%s, %s, %s: error %.2g, bound %.2g\n", model.architecture.c_str(), kernels.c_str(), kv_type.c_str(), error,
+                  rounding_bound(model, kv_type));
+      INFO(model.architecture << ", " << kernels << ", " << kv_type);
+      CHECK(error <= rounding_bound(model, kv_type));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("engine.forward.every_switch_equals_the_dense_reference", "[engine]") { check_equals_reference(every_switch()); }
+
+TEST_CASE("engine.forward.plain_model_equals_the_dense_reference", "[engine]") { check_equals_reference(plain_model()); }
+
+TEST_CASE("engine.forward.biased_model_equals_the_dense_reference", "[engine]") { check_equals_reference(biased_model()); }
+
+TEST_CASE("engine.forward.a_file_without_a_period_has_that_of_its_architecture", "[engine]") {
+  TinyModel model = every_switch();
+  model.num_layers = 7, model.window_pattern = 0;
+  const TinyFile file(model);
+  model.window_pattern = 6;
+  const Rows want = DenseReference(model).logits(some_ids(kNumIds));
+  CHECK(worst_error(engine_logits(file, tiny_config("reference")), want) <= rounding_bound(model, "f32"));
+}
+
+// A switch that the engine and the reference both ignored would pass the tests above.
+TEST_CASE("engine.forward.each_switch_changes_the_logits", "[engine]") {
+  const TinyModel model = every_switch();
+  const GgufWriter file = tiny_gguf(model);
+  const auto got = engine_logits(TinyFile(file), tiny_config("reference"));
+  const auto ids = some_ids(kNumIds);
+  const double bound = rounding_bound(model, "f32");
+  const std::vector<std::pair<const char*, std::function<void(TinyModel&)>>> switches{
+      {"qkv bias", [](TinyModel& m) { m.qkv_bias = false; }},
+      {"qk norm", [](TinyModel& m) { m.qk_norm = false; }},
+      {"post norms", [](TinyModel& m) { m.post_norms = false; }},
+      {"window", [](TinyModel& m) { m.window = 0; }},
+      {"window size", [](TinyModel& m) { ++m.window; }},
+      {"full-attention period", [](TinyModel& m) { m.window_pattern = 2; }},
+      {"attention soft cap", [](TinyModel& m) { m.attention_soft_cap = 0; }},
+      {"logit soft cap", [](TinyModel& m) { m.final_soft_cap = 0; }},
+      {"untied output", [](TinyModel& m) { m.tied = true; }},
+      {"RoPE base", [](TinyModel& m) { m.rope_base = 10'000; }},
+      {"norm epsilon", [](TinyModel& m) { m.norm_epsilon = 1e-2f; }}};
+  for (const auto& [name, change] : switches) {
+    TinyModel other = model;
+    change(other);
+    INFO(name);
+    CHECK(worst_error(got, DenseReference(other, file).logits(ids)) > 20 * bound);
+  }
+  DenseReference unscaled(model, file), one_base(model, file);
+  unscaled.scale_embedding = false;
+  one_base.window_rope_base = static_cast<double>(model.rope_base);
+  CHECK(worst_error(got, unscaled.logits(ids)) > 20 * bound);
+  CHECK(worst_error(got, one_base.logits(ids)) > 20 * bound);
+}
+
+}  // namespace kvpage_test
