@@ -39,7 +39,8 @@ class Matrix {
     bytes_ = *packed_bytes(kernels, rows, cols);
     memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes_), std::align_val_t{64}));
     std::vector<std::byte> file(static_cast<std::size_t>(rows * cols / format.block_elements * format.block_bytes), std::byte{0x25});
-    const auto packed = pack_weight(cpu, kernels, weight_view(format, file.data(), rows, cols), {memory_, static_cast<std::size_t>(bytes_)});
+    const WeightView view = weight_view(format, file.data(), rows, cols);
+    const auto packed = pack_weight(cpu, kernels, view, {memory_, static_cast<std::size_t>(bytes_)});
     if (!packed) throw std::bad_alloc();
     weight_ = *packed;
   }

@@ -7,6 +7,8 @@
 
 #define KVPAGE_ISA_BODY <kvpage/kernels/gemm/panel_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/gemm/plain_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
