@@ -119,7 +119,8 @@ LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const Mo
   for_each_type(Backends{}, [&]<class B>() {
     if (B::kName == config.kernels) load = &load_with_backend<B>;
   });
-  if (load == nullptr) return Unexpected{file.error("kernels", "one of the known names", printable(config.kernels), "see kvpage run --help")};
+  if (load == nullptr)
+    return Unexpected{file.error("kernels", "one of the known names", printable(config.kernels), "see kvpage run --help")};
   return load(request);
 }
 

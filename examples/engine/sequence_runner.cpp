@@ -49,7 +49,8 @@ Expected<void, RunError> SequenceRunner::append(std::span<const TokenId> tokens,
   const auto count = static_cast<std::int64_t>(tokens.size());
   if (count > room_tokens()) {
     return Unexpected{RunError{RunError::Kind::kContextFull, "the context is full: " + std::to_string(count) + " more tokens were asked, " +
-                                                                 std::to_string(room_tokens()) + " fit; use a larger --ctx or a shorter text"}};
+                                                                 std::to_string(room_tokens()) +
+                                                                 " fit; use a larger --ctx or a shorter text"}};
   }
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t step_count = std::min(chunk_tokens_, count - done);

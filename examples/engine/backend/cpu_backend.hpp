@@ -39,7 +39,9 @@ class CpuBackend {
     std::int64_t rows = 0;
     std::int64_t cols = 0;
 
-    void decode_row(std::int64_t row, float* out) const { packed.data != nullptr ? packed.decode_row(row, out) : plain.decode_row(row, out); }
+    void decode_row(std::int64_t row, float* out) const {
+      packed.data != nullptr ? packed.decode_row(row, out) : plain.decode_row(row, out);
+    }
   };
 
   /// Activations that several matrices read: as floats, and as codes.

@@ -273,7 +273,8 @@ Expected<std::span<const float>, Status> Transformer<B, Format>::logits(std::int
   }
   const float* x = workspace_.normed.data() + first * spec_.hidden_size;
   float* out = workspace_.logits.data();
-  if (const Status status = backend_.prepare(x, spec_.hidden_size, count, spec_.hidden_size, input_); !status.ok()) return Unexpected{status};
+  if (const Status status = backend_.prepare(x, spec_.hidden_size, count, spec_.hidden_size, input_); !status.ok())
+    return Unexpected{status};
   const auto& weight = weights_.tied_output ? weights_.embedding : weights_.output;
   if (const Status status = backend_.matmul(weight, input_, nullptr, out, spec_.vocab_size, false); !status.ok()) return Unexpected{status};
   if (spec_.logit_soft_cap > 0) {

@@ -65,7 +65,8 @@ inline const char* broken_rule(const BatchPlan& plan, std::size_t s, std::int64_
     const KVSlot slot = plan.write_slots[row];
     if (slot == kNoSlot) continue;
     const auto entry = static_cast<std::size_t>(plan.indptr[s] + position / block_size);
-    if (slot.block != plan.block_ids[entry] || slot.offset != position % block_size) return "a write slot is the table's place of its position";
+    if (slot.block != plan.block_ids[entry] || slot.offset != position % block_size)
+      return "a write slot is the table's place of its position";
   }
   return nullptr;
 }
