@@ -3,25 +3,46 @@
 
 #include <kvpage/kernels/gemm/args.hpp>
 
+#include <algorithm>
 #include <vector>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace reference {
+namespace detail {
+/// Weight rows that are summed side by side: independent chains of additions keep the processor busy. A sum's own order
+/// (k ascending) does not change.
+inline constexpr std::int64_t kSideBySide = 4;
+
+/// sums[r] = sum over k ascending of x[k] * weights[r, k]
+inline void dot_rows(const float* x, const float* weights, std::int64_t cols, double* sums) noexcept {
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+  for (std::int64_t k = 0; k < cols; ++k) {
+    const auto value = static_cast<double>(x[k]);
+    s0 += value * static_cast<double>(weights[k]);
+    s1 += value * static_cast<double>(weights[cols + k]);
+    s2 += value * static_cast<double>(weights[2 * cols + k]);
+    s3 += value * static_cast<double>(weights[3 * cols + k]);
+  }
+  sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+}
+}  // namespace detail
 
 /// Obvious loops in double; the contract is GemmArgs.
 inline Status gemm(const GemmArgs& args) {
   if (const Status status = validate(args); !status.ok()) return status;
-  std::vector<float> weights(static_cast<std::size_t>(args.weight.cols));
-  for (std::int64_t n = 0; n < args.weight.rows; ++n) {
-    args.weight.decode_row(n, weights.data());
+  const std::int64_t cols = args.weight.cols;
+  std::vector<float> weights(static_cast<std::size_t>(detail::kSideBySide * cols));  // [kSideBySide, cols]
+  for (std::int64_t first = 0; first < args.weight.rows; first += detail::kSideBySide) {
+    const std::int64_t count = std::min(detail::kSideBySide, args.weight.rows - first);
+    for (std::int64_t r = 0; r < count; ++r) args.weight.decode_row(first + r, weights.data() + r * cols);
     for (std::int64_t m = 0; m < args.num_rows; ++m) {
-      const float* x = args.x + m * args.x_stride;
-      double sum = args.bias != nullptr ? static_cast<double>(args.bias[n]) : 0.0;
-      for (std::int64_t k = 0; k < args.weight.cols; ++k) {
-        sum += static_cast<double>(x[k]) * static_cast<double>(weights[static_cast<std::size_t>(k)]);
+      double sums[detail::kSideBySide];
+      detail::dot_rows(args.x + m * args.x_stride, weights.data(), cols, sums);
+      for (std::int64_t r = 0; r < count; ++r) {
+        float& out = args.out[m * args.out_stride + first + r];
+        if (args.bias != nullptr) sums[r] += static_cast<double>(args.bias[first + r]);
+        out = static_cast<float>(args.accumulate ? static_cast<double>(out) + sums[r] : sums[r]);
       }
-      float& out = args.out[m * args.out_stride + n];
-      out = static_cast<float>(args.accumulate ? static_cast<double>(out) + sum : sum);
     }
   }
   return {};
