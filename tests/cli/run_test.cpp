@@ -49,7 +49,7 @@ TEST_CASE("cli.run.raw_text_that_looks_like_the_template_gives_the_same", "[cli]
   const std::string model = model_path("smollm2");
   const GreedyRow row = row_named(read_greedy_rows("smollm2"), "chat_capital");
   const Outcome chat = run_kvpage({"run", "--model", model, "--prompt", kQuestion, "--threads", "1"});
-  const Outcome raw = run_kvpage({"run", "--model", model, "--raw", "--prompt", row.prompt, "--threads", "2"});
+  const Outcome raw = run_kvpage({"run", "--model", model, "--raw", "--prompt", row.prompt, "--threads", "1"});
   INFO(chat.err << raw.err);
   CHECK(chat.exit_code == 0);
   CHECK(raw.exit_code == 0);

@@ -2,6 +2,7 @@
 #include "tools/kvpage/options.hpp"
 
 #include "engine/language_model.hpp"
+#include "engine/loader/mapped_file.hpp"
 #include "tools/kvpage/failure.hpp"
 
 #include <kvpage/base/error.hpp>
@@ -37,7 +38,7 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
       ->capture_default_str();
   app.add_option("--kv-type", o.kv_type, "precision of the KV cache: " + join(engine::kv_type_names()))
       ->check(CLI::IsMember(engine::kv_type_names()));
-  app.add_option("--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow")
+  app.add_option("--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow (reference: always 1)")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--progress", o.progress, "progress of loading and prefill")
@@ -173,7 +174,7 @@ std::string version_text() {
 int dispatch(int argc, char** argv) {
   CLI::App app{"kvpage: run, score, measure and inspect language models"};
   app.set_version_flag("--version", version_text());
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // with at least 1, the message about a wrong word would not name it
   app.footer("Exit codes: 0 ok, 1 run failed, 2 usage, 3 file cannot be loaded, 4 does not fit.\n"
              "Try: kvpage run --help");
   const std::vector<Verb> verbs = {add_run(app),   add_tokenize(app), add_detokenize(app), add_score(app), add_perplexity(app),
@@ -186,6 +187,7 @@ int dispatch(int argc, char** argv) {
   for (const Verb& verb : verbs) {
     if (verb.app->parsed()) return verb.action();
   }
+  std::fprintf(stderr, "kvpage: a verb is wanted; kvpage --help lists them\n");
   return kExitUsage;
 }
 
@@ -195,7 +197,11 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace kvpage;
   try {
-    return cli::dispatch(argc, argv);
+    const engine::TruncationGuard guard;
+    const int exit_code = cli::dispatch(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+    std::fprintf(stderr, "kvpage: standard output cannot be written; is the disk full, or the reader gone?\n");
+    return exit_code != cli::kExitOk ? exit_code : cli::kExitRun;
   } catch (const cli::Failure& failure) {
     std::fprintf(stderr, "kvpage: %s\n", failure.what());
     return failure.exit_code();
