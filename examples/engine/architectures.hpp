@@ -72,12 +72,13 @@ struct PreTokenizerName {
   std::string_view name;
   PreTokenizer kind;
   bool ignore_merges;
+  bool add_bos;  ///< what a file means that does not say it
 };
 inline constexpr std::array kPreTokenizers{
-    PreTokenizerName{"gpt-2", PreTokenizer::kGpt2, false},
-    PreTokenizerName{"smollm", PreTokenizer::kSmol, false},
-    PreTokenizerName{"qwen2", PreTokenizer::kSingleDigits, false},
-    PreTokenizerName{"llama-bpe", PreTokenizer::kDigitTriples, true},
+    PreTokenizerName{"gpt-2", PreTokenizer::kGpt2, false, false},
+    PreTokenizerName{"smollm", PreTokenizer::kSmol, false, false},
+    PreTokenizerName{"qwen2", PreTokenizer::kSingleDigits, false, false},
+    PreTokenizerName{"llama-bpe", PreTokenizer::kDigitTriples, true, true},
 };
 
 }  // namespace kvpage::engine

@@ -74,8 +74,11 @@ Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const 
   auto first_token = start;
   while (true) {
     if (const auto appended = runner.append(input, LogitRows::kLast, draw); !appended) {
-      if (appended.error().kind == RunError::Kind::kStopped && !next) return Unexpected{RunError{RunError::Kind::kKernel, source.error()}};
-      return Unexpected{appended.error()};
+      if (!source.error().empty()) return Unexpected{RunError{RunError::Kind::kKernel, source.error()}};
+      if (appended.error().kind != RunError::Kind::kStopped) return Unexpected{appended.error()};
+      answer.finish = FinishReason::kCancelled;  // by the runner's step visitor, maybe in the middle of the prompt
+      if (answer.ids.empty()) answer.prefill_s = seconds_since(start);
+      break;
     }
     if (input.data() == prompt.data()) {
       answer.prefill_s = seconds_since(start);
@@ -84,7 +87,7 @@ Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const 
       ++answer.decode_steps;
     }
     last = *next;
-    if (is_end(last)) answer.finish = FinishReason::kStop;
+    answer.finish = FinishReason::kStop;
     if (is_end(last)) break;
     answer.ids.push_back(last);
     if (on_token) on_token(last);
@@ -96,7 +99,7 @@ Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const 
     if (cancelled && cancelled()) break;
     input = {&last, 1};
   }
-  answer.decode_s = seconds_since(first_token);
+  if (!answer.ids.empty()) answer.decode_s = seconds_since(first_token);
   return answer;
 }
 

@@ -34,8 +34,9 @@ struct Generation {
   std::int64_t decode_steps = 0;
 };
 
-/// Appends `prompt` to the runner's sequence and generates. `on_token` gets every token but the end token.
-/// `cancelled` is asked after every step. `history` = all tokens of the sequence before `prompt`, for penalties.
+/// Appends `prompt` to the runner's sequence and generates. `on_token` gets every token but the end token. `cancelled` is
+/// asked after every token; a step visitor of the runner can stop in the middle of a prompt. `history` = all tokens of the
+/// sequence before `prompt`, for penalties.
 /// Ensures: every generated token is in the cache except the last one drawn (and an end token).
 /// Errors: as SequenceRunner::append; also when the prompt leaves no room for a single token.
 Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const TokenId> history, std::span<const TokenId> prompt,

@@ -22,9 +22,8 @@ struct LoadRequest {
 using LoadResult = Expected<std::unique_ptr<LanguageModel>, LoadError>;
 
 KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config) {
-  const std::int64_t tokens = config.pool_tokens > 0 ? config.pool_tokens : std::min(spec.context_limit_tokens, kDefaultContextTokens);
   return {.num_layers = spec.num_layers, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
-          .block_size = config.block_size, .num_blocks = ceil_div(tokens, config.block_size)};
+          .block_size = config.block_size, .num_blocks = ceil_div(pool_tokens_of(spec, config), config.block_size)};
 }
 
 /// Brings matrices into the backend's form, one after the other, and writes down what was made of them.
@@ -35,7 +34,7 @@ class WeightLoader {
 
   typename B::Weight operator()(const std::string& name, const WeightView& view) {
     auto weight = backend_.load(view);
-    uses.push_back({name, "matmul", backend_.kernel_name(weight), B::weight_bytes(weight)});
+    uses.push_back({name, "gemm", backend_.kernel_name(weight), B::weight_bytes(weight), backend_.slow_reason(weight)});
     done_bytes_ += view.rows * view.row_bytes;
     if (request_.config.progress) request_.config.progress({"loading", std::min(done_bytes_, total_bytes_), total_bytes_});
     return weight;
@@ -49,6 +48,24 @@ class WeightLoader {
   std::int64_t total_bytes_ = request_.file.file_bytes();
 };
 
+/// The operations that are no matrix products: one line each.
+template <Backend B, KVFormat Format>
+void add_other_uses(const B& backend, const LoadRequest& request, const KVPoolShape& shape, std::vector<KernelUse>& uses) {
+  const std::string vectors = backend.vector_kernel_name();
+  std::int64_t vector_bytes = 0;
+  for (const GgufTensor& tensor : request.file.tensors()) {
+    if (tensor.num_rows() == 1) vector_bytes += static_cast<std::int64_t>(tensor.data.size());
+  }
+  const std::int64_t kv_bytes = plan_bytes<typename B::template KV<Format>>(shape, shape.block_size).bytes_per_token;
+  const std::string pages = std::string(Format::kName) + " pages, " + std::string(B::template KV<Format>::Layout::kName);
+  uses.push_back({"token_embd.weight", "embedding", "rows decoded", 0, {}});
+  uses.push_back({"norms and biases", "rms_norm", vectors, vector_bytes, {}});
+  for (const char* operation : {"rope", "activation"}) uses.push_back({"(activations)", operation, vectors, 0, {}});
+  for (const char* operation : {"append_kv", "paged_attention"})
+    uses.push_back({"(KV cache)", operation, pages + ", " + vectors, kv_bytes, {}});
+  uses.push_back({"(logits)", "sample", "integer weights", 0, {}});
+}
+
 template <Backend B, KVFormat Format>
 LoadResult load_with(const LoadRequest& request) {
   const KVPoolShape shape = pool_shape_of(request.spec, request.config);
@@ -59,6 +76,7 @@ LoadResult load_with(const LoadRequest& request) {
   WeightLoader<B> loader(backend, request);
   auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
   if (auto complete = tensors.finish(); !complete) return Unexpected{std::move(complete.error())};
+  add_other_uses<B, Format>(backend, request, shape, loader.uses);
   return std::unique_ptr<LanguageModel>(std::make_unique<Transformer<B, Format>>(request.spec, request.config, shape, std::move(backend),
                                                                                  std::move(weights), std::move(loader.uses)));
 }
@@ -109,10 +127,19 @@ std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t 
   return types;
 }
 
+Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec) {
+  struct NoWeight {};
+  const auto ignore = [](const std::string&, const WeightView&) { return NoWeight{}; };
+  TensorReader tensors(file);
+  static_cast<void>(TransformerWeightsReader<NoWeight, const decltype(ignore)>(spec, tensors, ignore).read());
+  return tensors.finish();
+}
+
 LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const ModelConfig& config) {
   if (config.step_tokens < 1 || config.step_tokens > kMaxStepTokens) {
     throw_config_error("step_tokens is out of range", config.step_tokens, kMaxStepTokens, "tokens");
   }
+  if (auto complete = check_tensors(file, spec); !complete) return Unexpected{std::move(complete.error())};
   if (auto finite = check_scales(file, config.progress); !finite) return Unexpected{std::move(finite.error())};
   const LoadRequest request{file, spec, config};
   LoadResult (*load)(const LoadRequest&) = nullptr;

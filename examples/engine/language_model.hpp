@@ -9,6 +9,7 @@
 #include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/sched/batch_plan.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -42,12 +43,18 @@ struct ModelConfig {
   ProgressCallback progress;
 };
 
+/// Tokens of the pool that `config` asks for.
+inline std::int64_t pool_tokens_of(const ModelSpec& spec, const ModelConfig& config) {
+  return config.pool_tokens > 0 ? config.pool_tokens : std::min(spec.context_limit_tokens, kDefaultContextTokens);
+}
+
 /// Which kernel serves a tensor, and what it costs.
 struct KernelUse {
   std::string tensor;
   std::string operation;
   std::string kernel;
-  std::int64_t bytes = 0;  ///< read once per step
+  std::int64_t bytes = 0;   ///< of the tensor, or per token of the KV cache
+  std::string slow_reason;  ///< why the fast kernel cannot run it; empty = it runs
 };
 
 /// A model with its KV pool. Threads: one caller at a time.
@@ -60,6 +67,8 @@ class LanguageModel {
   virtual std::string_view kv_type() const = 0;
   virtual std::int64_t page_bytes() const = 0;
   virtual std::int64_t step_tokens() const = 0;
+  /// Tokens that one sequence may have: what was asked for, never more than the model's limit.
+  virtual std::int64_t context_tokens() const = 0;
   virtual int num_threads() const = 0;
   virtual std::vector<KernelUse> kernel_uses() const = 0;
 
@@ -91,6 +100,9 @@ std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t 
 
 /// Reads the model's sizes and switches. Errors: architecture unknown, key missing or inconsistent.
 Expected<ModelSpec, LoadError> read_model_spec(const Gguf& file);
+
+/// Whether every tensor that `spec` needs is there with its shape, and no other. Cost: reads names and vectors only.
+Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec);
 
 /// Loads weights and allocates the pool. `file` must outlive the model. Errors: a tensor that is missing, has another
 /// shape, holds NaN or infinity, or is not used; ConfigError for impossible settings; std::bad_alloc.

@@ -36,23 +36,33 @@ std::int64_t system_available() {
   return kUnlimited;
 }
 
+/// File pages in the cgroup's use: the system takes them back when memory is asked for.
+std::int64_t cgroup_page_cache() {
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::int64_t total = 0;
+  std::int64_t bytes = 0;
+  for (std::string key; file >> key >> bytes;) {
+    if (key == "active_file" || key == "inactive_file") total += bytes;
+  }
+  return total;
+}
+
 /// Limit minus use of the cgroup that this process sees as its root, or kUnlimited.
 std::int64_t cgroup_available() {
   std::ifstream limit_file("/sys/fs/cgroup/memory.max");
   std::ifstream used_file("/sys/fs/cgroup/memory.current");
   std::int64_t limit = 0;
   std::int64_t used = 0;
-  if (limit_file >> limit && used_file >> used) return std::max<std::int64_t>(0, limit - used);
+  if (limit_file >> limit && used_file >> used) return std::max<std::int64_t>(0, limit - used + cgroup_page_cache());
   return kUnlimited;
 }
 
 }  // namespace
 
 MemoryPlan plan_memory(const Gguf& file, const ModelSpec& spec, const ModelConfig& config) {
-  const std::int64_t tokens = config.pool_tokens > 0 ? config.pool_tokens : std::min(spec.context_limit_tokens, kDefaultContextTokens);
   MemoryPlan plan;
   plan.weight_bytes = file.file_bytes();
-  plan.pool_bytes = saturated_product(round_up(tokens, config.block_size), bytes_per_token(spec, config));
+  plan.pool_bytes = saturated_product(round_up(pool_tokens_of(spec, config), config.block_size), bytes_per_token(spec, config));
   plan.workspace_bytes = Workspace::bytes(spec, config.step_tokens, kMaxLogitRows);
   return plan;
 }

@@ -35,8 +35,7 @@ void SequenceRunner::set_chunk_tokens(std::int64_t chunk_tokens) {
 }
 
 std::int64_t SequenceRunner::room_tokens() const noexcept {
-  const std::int64_t pool_tokens = model_.pool_shape().num_blocks * model_.pool_shape().block_size;
-  return std::min(pool_tokens, model_.spec().context_limit_tokens) - num_tokens();
+  return model_.context_tokens() - num_tokens();
 }
 
 void SequenceRunner::truncate(std::int64_t num_tokens) {
@@ -57,7 +56,7 @@ Expected<void, RunError> SequenceRunner::append(std::span<const TokenId> tokens,
     const bool is_last = done + step_count == count;
     const auto part = tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(step_count));
     if (auto ran = step(part, rows == LogitRows::kAll, rows == LogitRows::kLast && is_last); !ran) return ran;
-    if (step_visitor_) step_visitor_(done + step_count);
+    if (step_visitor_ && !step_visitor_(done + step_count)) return Unexpected{RunError{RunError::Kind::kStopped, "stopped"}};
     auto go_on = visit_logits(done, visit);
     if (!go_on) return Unexpected{std::move(go_on.error())};
     if (!*go_on) return Unexpected{RunError{RunError::Kind::kStopped, "stopped"}};

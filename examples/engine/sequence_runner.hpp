@@ -31,8 +31,8 @@ class SequenceRunner {
  public:
   /// Gets the index of the token (in the given span) and its logits [vocab_size]; false = stop after this step.
   using LogitsVisitor = std::function<bool(std::int64_t index, std::span<const float> logits)>;
-  /// Gets the number of tokens computed so far of the given span.
-  using StepVisitor = std::function<void(std::int64_t done_tokens)>;
+  /// Gets the number of tokens computed so far of the given span; false = stop here.
+  using StepVisitor = std::function<bool(std::int64_t done_tokens)>;
 
   explicit SequenceRunner(LanguageModel& model);
 

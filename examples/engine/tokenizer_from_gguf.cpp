@@ -75,6 +75,7 @@ Expected<void, LoadError> read_kind(const Gguf& file, TokenizerData& data) {
   if (!pre) return Unexpected{pre.error()};
   data.pre_tokenizer = pre->kind;
   data.ignore_merges = pre->ignore_merges;
+  data.add_bos = pre->add_bos;
   return {};
 }
 

@@ -6,7 +6,7 @@ import figures
 ROUNDS = 5
 
 
-def measure(name, path, llama, threads, copy_rate):
+def measure(name, path, llama, threads):
     def ours(show):
         answer = figures.kvpage_bench(path, "--threads", threads, "--prompt-tokens", 1, "--gen", 1, show=show)
         return answer["process_s"], answer["load_s"]
@@ -19,17 +19,17 @@ def measure(name, path, llama, threads, copy_rate):
     result = figures.interleaved(ROUNDS, **measurements)
     process_s, load_s = result["kvpage"]
     figures.figure(f"load.{figures.label(name)}", process_s, "s", "llama.cpp llama-bench -n 1", result.get("llama"))
-    figures.figure(f"load.rate.{figures.label(name)}", path.stat().st_size / load_s, "B/s", "memory copy by all cores", copy_rate)
+    figures.figure(f"load.rate.{figures.label(name)}", path.stat().st_size / load_s, "B/s")
 
 
 def main():
     figures.describe_machine()
     llama, threads = figures.Llama.find(), figures.cores()
-    copy_rate = figures.memory_rates()["copy_n"]
+    figures.figure("load.memory_copy_all_cores", figures.memory_rates()["copy_n"], "B/s")
     for name in ("smollm2", "gemma3", "qwen0.5b", "qwen1.5b"):
         path = figures.model(name)
         if path:
-            measure(name, path, llama, threads, copy_rate)
+            measure(name, path, llama, threads)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ GENERATED_TOKENS = 128
 
 
 def ours(path, threads, show):
-    """(prefill, decode) in tok/s"""
-    answer = figures.kvpage_bench(path, "--threads", threads, "--prompt-tokens", PROMPT_TOKENS, "--gen", GENERATED_TOKENS, show=show)
-    return PROMPT_TOKENS / answer["prefill_s"], answer["decode_steps"] / answer["decode_s"]
+    """(prefill, decode) in tok/s; decode starts from an empty cache, as llama-bench's does"""
+    prefill = figures.kvpage_bench(path, "--threads", threads, "--prompt-tokens", PROMPT_TOKENS, "--gen", 0, show=show)
+    decode = figures.kvpage_bench(path, "--threads", threads, "--prompt-tokens", 1, "--gen", GENERATED_TOKENS + 1, show=show)
+    return PROMPT_TOKENS / prefill["prefill_s"], decode["decode_steps"] / decode["decode_s"]
 
 
 def peer(llama, path, threads, show):
-    output, _ = llama.run("bench", "-m", path, "-t", threads, "-fa", 1, "-p", PROMPT_TOKENS, "-n", GENERATED_TOKENS, "-r", 1,
+    output, _ = llama.run("bench", "-m", path, "-t", threads, "-fa", 1, "-p", PROMPT_TOKENS, "-n", GENERATED_TOKENS, "-r", 1, "--no-warmup",
                           "-o", "jsonl", show=show)
     rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     prefill = next(row["avg_ts"] for row in rows if row["n_prompt"] == PROMPT_TOKENS)

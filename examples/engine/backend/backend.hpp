@@ -19,6 +19,7 @@ namespace kvpage::engine {
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
 ///    that share them;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
+///  - `kernel_name`, `slow_reason` (empty: it is not slow), `weight_bytes`, `vector_kernel_name`: what reports show;
 ///  - `append_kv`, `paged_attention`, `copy_blocks` for any KVStorage; `KV<Format>` is the storage it prefers.
 template <class B>
 concept Backend = requires(B backend, typename B::Input& input, const typename B::Weight& weight, float* x, std::int64_t n) {
@@ -34,6 +35,8 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.glu(GluArgs{}) } -> std::same_as<Status>;
   { backend.soft_cap(SoftCapArgs{}) } -> std::same_as<Status>;
   { backend.kernel_name(weight) } -> std::same_as<std::string>;
+  { backend.slow_reason(weight) } -> std::same_as<std::string>;
+  { backend.vector_kernel_name() } -> std::same_as<std::string>;
   { B::weight_bytes(weight) } -> std::same_as<std::int64_t>;
 };
 

@@ -16,9 +16,16 @@ CpuBackend::Weight CpuBackend::load(const WeightView& view) {
   weight.cols = view.cols;
   weight.plain = view;
   const auto kernels = find_panel_kernels(*view.format);
-  if (!kernels) return weight;
+  if (!kernels) {
+    weight.slow_reason = kernels.error().message();
+    return weight;
+  }
   const auto bytes = packed_bytes(**kernels, view.rows, view.cols);
-  if (!bytes) return weight;  // rows that are not whole steps of the panel
+  if (!bytes) {
+    weight.slow_reason =
+        "rows of " + std::to_string(view.cols) + " weights are not whole steps of " + std::to_string((*kernels)->step_cols);
+    return weight;
+  }
   weight.memory = MappedMemory(*bytes);
   auto packed = pack_weight(*cpu_, **kernels, view, weight.memory.span());
   // Scales were checked when the file was opened, so this is a fault of ours, not of the file.

@@ -36,6 +36,7 @@ class CpuBackend {
     PackedWeight packed{};  ///< empty if `plain` is used
     WeightView plain{};
     MappedMemory memory;
+    std::string slow_reason;  ///< why `plain` is used
     std::int64_t rows = 0;
     std::int64_t cols = 0;
 
@@ -55,6 +56,8 @@ class CpuBackend {
 
   Weight load(const WeightView& view);
   std::string kernel_name(const Weight& weight) const;
+  static std::string slow_reason(const Weight& weight) { return weight.slow_reason; }
+  std::string vector_kernel_name() const { return std::string("16 lanes, ") + isa_name(cpu_->isa()); }
   static std::int64_t weight_bytes(const Weight& weight) {
     return weight.packed.data != nullptr ? weight.packed.bytes() : weight.plain.rows * weight.plain.row_bytes;
   }

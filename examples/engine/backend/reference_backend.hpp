@@ -37,6 +37,8 @@ class ReferenceBackend {
 
   Weight load(const WeightView& view) { return view; }
   static std::string kernel_name(const Weight&) { return "double"; }
+  static std::string slow_reason(const Weight&) { return {}; }  // asked for by name
+  static std::string vector_kernel_name() { return "double"; }
   static std::int64_t weight_bytes(const Weight& weight) { return weight.rows * weight.row_bytes; }
 
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, Input& input) {

@@ -2,12 +2,17 @@
 #include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
 namespace kvpage::engine {
 namespace {
+
+/// The widest head that the attention kernels take.
+constexpr std::int64_t kMaxHeadDim = 512;
 
 /// Reads keys of one architecture and remembers the first error, so that a list of reads stays a list.
 class SpecReader {
@@ -28,15 +33,15 @@ class SpecReader {
     return static_cast<std::int64_t>(number);
   }
 
-  /// A finite positive number, or `fallback`, or an error if that is negative.
-  float positive(const std::string& key, float fallback) {
+  /// A finite number above `lowest`, or `fallback`, or an error if that is negative.
+  float positive(const std::string& key, float fallback, float lowest = 0) {
     if (error_) return 1;
     const auto value = file_.find<float>(prefix_ + key);
     if (!value) return fail(value.error()), 1.0f;
     if (!*value && fallback < 0) return fail(file_.get<float>(prefix_ + key).error()), 1.0f;
     const float number = value->value_or(fallback);
-    if (!std::isfinite(number) || number < 0 || (*value && number == 0)) {
-      fail(key, "a finite number above 0", std::to_string(number));
+    if (*value && !(std::isfinite(number) && number > lowest)) {
+      fail(key, "a finite number above " + std::to_string(static_cast<int>(lowest)), std::to_string(number));
     }
     return number;
   }
@@ -46,6 +51,17 @@ class SpecReader {
     const auto value = file_.find<std::string_view>(prefix_ + key);
     if (!value) return fail(value.error()), fallback;
     return *value ? std::string(**value) : fallback;
+  }
+
+  /// Keys below `group` that are not among `known`: what is not understood must not be ignored.
+  void require_known(const std::string& group, std::initializer_list<std::string_view> known) {
+    for (const GgufEntry& entry : file_.metadata()) {
+      if (!entry.key.starts_with(prefix_ + group)) continue;
+      const std::string_view rest = entry.key.substr(prefix_.size() + group.size());
+      if (std::find(known.begin(), known.end(), rest) == known.end()) {
+        fail(group + printable(rest), "a setting that is supported", "an unknown one");
+      }
+    }
   }
 
   void fail(const std::string& key, std::string wanted, std::string found) {
@@ -65,19 +81,23 @@ class SpecReader {
 /// RoPE scaling of the layers that see everything. An unknown type is an error: ignoring it gives quietly wrong text.
 RopeScaling read_rope(SpecReader& reader) {
   RopeScaling rope;
-  rope.theta = static_cast<double>(reader.positive("rope.freq_base", 10000.0f));
-  // Older files write `rope.scale_linear`; a `type` may stand under either of two names.
-  const std::string type = reader.text("rope.scaling.type", reader.text("rope.scaling.rope_type", "none"));
+  reader.require_known("rope.scaling.", {"type", "rope_type", "factor", "original_context_length", "finetuned", "attn_factor",
+                                         "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow"});
+  rope.theta = static_cast<double>(reader.positive("rope.freq_base", 10000.0f, 1.0f));
+  // A `type` may stand under either of two names; without one a factor is linear, and older files call it scale_linear.
+  const std::string type = reader.text("rope.scaling.type", reader.text("rope.scaling.rope_type", "linear"));
+  rope.factor = static_cast<double>(reader.positive("rope.scaling.factor", reader.positive("rope.scale_linear", 1.0f)));
   if (type == "none" || type.empty()) {
-    const float linear = reader.positive("rope.scale_linear", 1.0f);
-    if (linear != 1.0f) rope.kind = RopeScalingKind::kLinear, rope.factor = static_cast<double>(linear);
+    rope.factor = 1.0;
   } else if (type == "linear") {
-    rope.kind = RopeScalingKind::kLinear;
-    rope.factor = static_cast<double>(reader.positive("rope.scaling.factor", -1.0f));
+    if (rope.factor != 1.0) rope.kind = RopeScalingKind::kLinear;
   } else if (type == "yarn") {
     rope.kind = RopeScalingKind::kYarn;
-    rope.factor = static_cast<double>(reader.positive("rope.scaling.factor", -1.0f));
     rope.original_context = static_cast<double>(reader.count("rope.scaling.original_context_length", 1, std::int64_t{1} << 40));
+    rope.magnitude_scale =
+        static_cast<double>(reader.positive("rope.scaling.attn_factor", reader.positive("rope.scaling.yarn_attn_factor", 1.0f)));
+    rope.beta_fast = static_cast<double>(reader.positive("rope.scaling.yarn_beta_fast", 32.0f));
+    rope.beta_slow = static_cast<double>(reader.positive("rope.scaling.yarn_beta_slow", 1.0f));
   } else {
     reader.fail("rope.scaling.type", "none, linear or yarn", '"' + printable(type) + '"');
   }
@@ -100,6 +120,11 @@ void read_sizes(SpecReader& reader, ModelSpec& spec) {
   if (spec.num_q_heads % spec.num_kv_heads != 0) {
     reader.fail("attention.head_count", "a multiple of attention.head_count_kv = " + std::to_string(spec.num_kv_heads),
                 std::to_string(spec.num_q_heads));
+  }
+  if (spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim) {
+    reader.fail("attention.key_length",
+                "a multiple of 8 up to " + std::to_string(kMaxHeadDim) + " (by default embedding_length / head_count)",
+                std::to_string(spec.head_dim));
   }
   const std::int64_t value_dim = reader.count("attention.value_length", 1, 1 << 16, spec.head_dim);
   if (value_dim != spec.head_dim) {
@@ -140,7 +165,8 @@ Expected<ModelSpec, LoadError> read_model_spec(const Gguf& file) {
   spec.window_rope = spec.rope;
   if (traits->window_rope_theta > 0) {
     spec.window_rope = RopeScaling{};
-    spec.window_rope.theta = static_cast<double>(reader.positive("rope.freq_base_swa", static_cast<float>(traits->window_rope_theta)));
+    spec.window_rope.theta =
+        static_cast<double>(reader.positive("rope.freq_base_swa", static_cast<float>(traits->window_rope_theta), 1.0f));
   }
   if (traits->scale_embedding) spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden_size));
   if (reader.error()) return Unexpected{*reader.error()};

@@ -23,7 +23,7 @@ struct RopeTables {
   }
 
   std::vector<float> inv_freq;       // [rotary_dim / 2]
-  std::vector<float> page_rotation;  // [num_pages, rotary_dim / 2, 2]
+  std::vector<float> page_rotation;  // [num_pages, 2, rotary_dim / 2]
   std::int64_t num_pages = 0;
   float magnitude = 1;
 };

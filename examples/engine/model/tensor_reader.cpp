@@ -1,6 +1,7 @@
 #include "engine/model/tensor_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvpage::engine {
 namespace {
@@ -44,6 +45,16 @@ std::vector<float> TensorReader::vector(const std::string& name, std::int64_t si
   if (tensor == nullptr) return {};
   std::vector<float> values(static_cast<std::size_t>(size));
   tensor->view().decode_row(0, values.data());
+  return values;
+}
+
+std::vector<float> TensorReader::divisors(const std::string& name, std::int64_t size, Presence presence) {
+  std::vector<float> values = vector(name, size, presence);
+  for (const float value : values) {
+    if (std::isfinite(value) && value > 0) continue;
+    fail(file_.error("tensor " + name, "finite numbers above 0", std::to_string(value), "the file is damaged"));
+    break;
+  }
   return values;
 }
 

@@ -23,6 +23,9 @@ class TensorReader {
   /// The vector `name` [size], decoded; empty if it is absent and may be.
   std::vector<float> vector(const std::string& name, std::int64_t size, Presence presence = Presence::kRequired);
 
+  /// The same for divisors: an error unless every value is finite and above 0.
+  std::vector<float> divisors(const std::string& name, std::int64_t size, Presence presence);
+
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
   /// The first error, or the tensors that nobody read ("loaded, never used" is how wrong models look right).

@@ -29,6 +29,7 @@ class Transformer final : public LanguageModel {
               std::vector<KernelUse> uses)
       : spec_(spec),
         step_tokens_(config.step_tokens),
+        context_tokens_(pool_tokens_of(spec, config)),
         backend_(std::move(backend)),
         weights_(std::move(weights)),
         uses_(std::move(uses)),
@@ -43,6 +44,7 @@ class Transformer final : public LanguageModel {
   std::string_view kv_type() const override { return Format::kName; }
   std::int64_t page_bytes() const override { return pool_.bytes_per_page(); }
   std::int64_t step_tokens() const override { return step_tokens_; }
+  std::int64_t context_tokens() const override { return context_tokens_; }
   int num_threads() const override { return backend_.num_threads(); }
   std::vector<KernelUse> kernel_uses() const override { return uses_; }
 
@@ -80,6 +82,7 @@ class Transformer final : public LanguageModel {
 
   ModelSpec spec_;
   std::int64_t step_tokens_;
+  std::int64_t context_tokens_;
   B backend_;
   Weights weights_;
   std::vector<KernelUse> uses_;

@@ -46,7 +46,7 @@ class TransformerWeightsReader {
     weights.embedding = matrix("token_embd.weight", spec_.vocab_size, spec_.hidden_size);
     for (std::int64_t i = 0; i < spec_.num_layers; ++i) weights.layers.push_back(read_layer("blk." + std::to_string(i) + "."));
     weights.output_norm = tensors_.vector("output_norm.weight", spec_.hidden_size);
-    weights.rope_factors = tensors_.vector("rope_freqs.weight", spec_.rotary_dim / 2, Presence::kOptional);
+    weights.rope_factors = tensors_.divisors("rope_freqs.weight", spec_.rotary_dim / 2, Presence::kOptional);
     weights.tied_output = !tensors_.has("output.weight");
     if (!weights.tied_output) weights.output = matrix("output.weight", spec_.vocab_size, spec_.hidden_size);
     return weights;

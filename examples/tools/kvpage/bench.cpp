@@ -8,18 +8,26 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kvpage::cli {
 namespace {
 
-/// `count` ids drawn from [0, vocab_size), different for every seed and stream of positions.
-std::vector<TokenId> random_ids(std::uint64_t seed, std::int64_t count, std::int64_t first_position, std::int64_t vocab_size) {
+/// `count` ids in [0, vocab_size), all different as long as there are enough: the start of a seeded shuffle, again and again.
+std::vector<TokenId> random_ids(std::uint64_t seed, std::int64_t count, std::int64_t vocab_size) {
+  std::vector<TokenId> all(static_cast<std::size_t>(vocab_size));
+  std::iota(all.begin(), all.end(), TokenId{0});
   std::vector<TokenId> ids;
   for (std::int64_t i = 0; i < count; ++i) {
-    const DrawKey key{.seed = seed, .position = static_cast<std::uint32_t>(first_position + i)};
-    ids.push_back(static_cast<TokenId>(draw_bits(key) % static_cast<std::uint64_t>(vocab_size)));
+    const std::int64_t first = i % vocab_size;
+    const DrawKey key{.seed = seed, .position = static_cast<std::uint32_t>(i)};
+    const auto other = first + static_cast<std::int64_t>(draw_bits(key) % static_cast<std::uint64_t>(vocab_size - first));
+    std::swap(all[static_cast<std::size_t>(first)], all[static_cast<std::size_t>(other)]);
+    ids.push_back(all[static_cast<std::size_t>(first)]);
   }
   return ids;
 }
@@ -60,12 +68,13 @@ int bench(const BenchOptions& options) {
   LoadedModel m = load_model(options.model, context, engine::kDefaultStepTokens);
   const std::int64_t vocab_size = m.model->spec().vocab_size;
   engine::SequenceRunner runner(*m.model);
-  const auto depth = random_ids(options.seed, options.depth_tokens, options.prompt_tokens, vocab_size);
+  const auto ids = random_ids(options.seed, options.prompt_tokens + options.depth_tokens, vocab_size);
+  const std::vector<TokenId> prompt(ids.begin(), ids.begin() + options.prompt_tokens);
+  const std::vector<TokenId> depth(ids.begin() + options.prompt_tokens, ids.end());
   if (!depth.empty()) {
     const auto filled = runner.append(depth, engine::LogitRows::kNone);
     if (!filled) throw_run_failure(filled.error());
   }
-  const auto prompt = random_ids(options.seed, options.prompt_tokens, 0, vocab_size);
   engine::GenerationOptions generation;
   generation.sampling.temperature = 0;
   // The prompt's own logits give the first token: N tokens take N - 1 decode steps. `--gen 0` times the prompt alone.

@@ -17,7 +17,7 @@ class Conversation {
       : template_(chat_template), tokenizer_(tokenizer) {}
 
   void add(std::string role, std::string content) { messages_.emplace_back(std::move(role), std::move(content)); }
-  /// Takes the last message back (an answer that could not be given).
+  /// Takes the last message back (a question that could not be answered).
   void drop_last() { messages_.pop_back(); }
 
   /// Ids of the whole chat so far, ready for an answer. Special tokens written by users stay plain text.

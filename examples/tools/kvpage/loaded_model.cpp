@@ -1,6 +1,5 @@
 #include "tools/kvpage/loaded_model.hpp"
 
-#include "engine/loader/mapped_file.hpp"
 #include "engine/memory_plan.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/failure.hpp"
@@ -49,11 +48,26 @@ void require_memory(const engine::MemoryPlan& plan, std::int64_t available) {
                                      gibibytes(available) + " available; use a smaller --ctx or a narrower --kv-type (" + types + ")");
 }
 
+/// A tensor that the packed kernels cannot run is right but slow: say so, once.
+void warn_of_slow_kernels(const std::vector<engine::KernelUse>& uses) {
+  std::int64_t slow_bytes = 0;
+  std::int64_t all_bytes = 0;
+  const engine::KernelUse* first = nullptr;
+  for (const engine::KernelUse& use : uses) {
+    all_bytes += use.bytes;
+    if (use.slow_reason.empty()) continue;
+    if (first == nullptr) first = &use;
+    slow_bytes += use.bytes;
+  }
+  if (first == nullptr) return;
+  std::fprintf(stderr, "warning: %.0f %% of the weights run on slow kernels, first %s: %s; see kvpage inspect --kernels\n",
+               100.0 * static_cast<double>(slow_bytes) / static_cast<double>(all_bytes), first->tensor.c_str(), first->slow_reason.c_str());
+}
+
 }  // namespace
 
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
   const auto start = std::chrono::steady_clock::now();
-  const engine::TruncationGuard guard;
   auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
   const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
   engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(*file));
@@ -70,8 +84,10 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   config.step_tokens = step_tokens;
   config.num_threads = options.threads;
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
+  if (auto complete = engine::check_tensors(*file, spec); !complete) throw_load_failure(complete.error());
   require_memory(engine::plan_memory(*file, spec, config), engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
+  warn_of_slow_kernels(model->kernel_uses());
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};
 }
@@ -82,6 +98,21 @@ std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& fi
   auto compiled = engine::ChatTemplate::compile(*source);
   if (!compiled) throw Failure(kExitLoad, file.path() + ": " + compiled.error().text());
   return std::move(*compiled);
+}
+
+std::vector<TokenId> encode_or_warn(const engine::Tokenizer& tokenizer, std::string_view text, const engine::EncodeOptions& options) {
+  engine::EncodeScratch scratch;
+  std::vector<TokenId> ids;
+  tokenizer.encode(text, options, scratch, ids);
+  if (scratch.dropped_bytes > 0) {
+    std::fprintf(stderr, "warning: %lld bytes of the text have no token in this vocabulary; the model does not see them\n",
+                 static_cast<long long>(scratch.dropped_bytes));
+  }
+  return ids;
+}
+
+void warn_of_dropped_bytes(const engine::Tokenizer& tokenizer, std::string_view text) {
+  static_cast<void>(encode_or_warn(tokenizer, text, {}));
 }
 
 std::string special_text(const engine::Tokenizer& tokenizer, std::optional<TokenId> id) {

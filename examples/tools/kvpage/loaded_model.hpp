@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvpage::cli {
@@ -55,6 +56,11 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
 
 /// The compiled chat template of the file, if it has one. Errors: Failure when it cannot be compiled.
 std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file);
+
+/// The ids of `text`; a warning if the vocabulary has no token for some of its bytes.
+std::vector<TokenId> encode_or_warn(const engine::Tokenizer& tokenizer, std::string_view text, const engine::EncodeOptions& options);
+/// Only the warning, for texts that are encoded as part of a chat.
+void warn_of_dropped_bytes(const engine::Tokenizer& tokenizer, std::string_view text);
 
 /// The text of a special token for templates; empty if the tokenizer has none.
 std::string special_text(const engine::Tokenizer& tokenizer, std::optional<TokenId> id);

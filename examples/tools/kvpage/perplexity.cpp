@@ -11,7 +11,7 @@ namespace kvpage::cli {
 int perplexity(const PerplexityOptions& options) {
   const std::string text = read_text(options.file);
   LoadedModel m = load_model(options.model, options.window_tokens, std::min(options.window_tokens, engine::kDefaultStepTokens));
-  const auto ids = m.tokenizer.encode(text, {.add_special = true});
+  const auto ids = encode_or_warn(m.tokenizer, text, {.add_special = true});
   const auto num_ids = static_cast<std::int64_t>(ids.size());
   if (num_ids < 2 * options.window_tokens) {
     throw Failure(kExitUsage, "perplexity needs at least two windows: the text has " + std::to_string(num_ids) + " tokens, two windows " +

@@ -73,7 +73,6 @@ class Answerer {
     const std::span<const TokenId> all(ids);
     const auto history = all.first(static_cast<std::size_t>(keep));
     const auto prompt = all.subspan(static_cast<std::size_t>(keep));
-    show_prefill(prompt.size());
     const engine::Generation g = generate(history, prompt);
     print_timings(prompt.size(), g);
     cached_ = std::move(ids);
@@ -83,13 +82,6 @@ class Answerer {
   }
 
  private:
-  void show_prefill(std::size_t num_tokens) {
-    const auto total = static_cast<std::int64_t>(num_tokens);
-    runner_.on_step([this, total](std::int64_t done) {
-      if (total > 1) m_.progress->show("prefill", done, total, "tokens");
-    });
-  }
-
   engine::Generation generate(std::span<const TokenId> history, std::span<const TokenId> prompt) {
     engine::StreamDetokenizer text(m_.tokenizer, {.strip_space_prefix = false});
     engine::GenerationOptions generation;
@@ -97,15 +89,18 @@ class Answerer {
     generation.max_tokens = options_.max_tokens;
     generation.end_tokens = m_.end_tokens;
     const InterruptScope interrupt;
-    bool any_token = false;
-    const auto show = [&](TokenId id) {
-      any_token = true;
-      write_out(text.push(id));
-    };
-    auto g = engine::generate(runner_, history, prompt, generation, show, [&] { return interrupt.requested(); });
-    write_out(text.finish());
-    if (g || any_token) write_out("\n");  // a request that failed at once printed nothing
+    runner_.on_step([&, total = static_cast<std::int64_t>(prompt.size())](std::int64_t done) {
+      if (total > 1 && runner_.num_tokens() <= static_cast<std::int64_t>(history.size() + prompt.size())) {
+        m_.progress->show("prefill", done, total, "tokens");
+      }
+      return !interrupt.requested();
+    });
+    auto g = engine::generate(
+        runner_, history, prompt, generation, [&](TokenId id) { write_out(text.push(id)); }, [&] { return interrupt.requested(); });
+    runner_.on_step({});
     if (!g) throw_run_failure(g.error());
+    write_out(text.finish());
+    write_out("\n");
     return std::move(*g);
   }
 
@@ -117,7 +112,7 @@ class Answerer {
 };
 
 /// Reads lines until end of file; each is a turn of the user.
-void chat(const RunOptions& options, Answerer& answerer, Conversation& conversation) {
+void chat(const RunOptions& options, const LoadedModel& m, Answerer& answerer, Conversation& conversation) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) std::fprintf(stderr, "Chat: type a line and Enter; Ctrl-C ends an answer, Ctrl-D the chat.\n");
   if (options.system) conversation.add("system", *options.system);
@@ -127,13 +122,19 @@ void chat(const RunOptions& options, Answerer& answerer, Conversation& conversat
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
     conversation.add("user", line);
-    conversation.add("assistant", answerer.answer(conversation.prompt_ids()));
+    warn_of_dropped_bytes(m.tokenizer, line);
+    try {
+      conversation.add("assistant", answerer.answer(conversation.prompt_ids()));
+    } catch (const Failure& failure) {
+      std::fprintf(stderr, "kvpage: %s; the message is left out of the chat\n", failure.what());
+      conversation.drop_last();
+    }
   }
 }
 
 void run_raw(const RunOptions& options, const LoadedModel& m, Answerer& answerer) {
   if (!options.prompt) throw Failure(kExitUsage, "--raw continues a text: give it with --prompt");
-  const auto ids = m.tokenizer.encode(*options.prompt, {.add_special = true, .parse_special = true});
+  const auto ids = encode_or_warn(m.tokenizer, *options.prompt, {.add_special = true, .parse_special = true});
   if (m.tokenizer.begins_with_two_bos(ids)) {
     std::fprintf(stderr, "warning: the text begins with BOS and the model adds another one; leave it out of the text\n");
   }
@@ -160,11 +161,12 @@ int run(const RunOptions& options) {
   }
   Conversation conversation(*chat_template, m.tokenizer);
   if (!options.prompt) {
-    chat(options, answerer, conversation);
+    chat(options, m, answerer, conversation);
     return kExitOk;
   }
   if (options.system) conversation.add("system", *options.system);
   conversation.add("user", *options.prompt);
+  warn_of_dropped_bytes(m.tokenizer, *options.prompt);
   answerer.answer(conversation.prompt_ids());
   return kExitOk;
 }

@@ -9,7 +9,7 @@ namespace kvpage::cli {
 
 int tokenize(const TokenizeOptions& options) {
   const TextModel m = open_text_model(options.model);
-  const auto ids = m.tokenizer.encode(read_text(options.file), {.add_special = false, .parse_special = options.parse_special});
+  const auto ids = encode_or_warn(m.tokenizer, read_text(options.file), {.add_special = false, .parse_special = options.parse_special});
   std::string line = "[";
   for (const TokenId id : ids) line += (line.size() > 1 ? ", " : "") + std::to_string(id);
   std::printf("%s]\n", line.c_str());
@@ -21,10 +21,11 @@ int detokenize(const TokenizeOptions& options) {
   const auto parsed = nlohmann::json::parse(read_text(options.file), nullptr, false);
   if (!parsed.is_array()) throw Failure(kExitUsage, "detokenize: the input must be a JSON array of token ids");
   std::vector<TokenId> ids;
+  const auto vocab_size = m.tokenizer.vocab().size();
   for (const auto& element : parsed) {
-    const auto vocab_size = m.tokenizer.vocab().size();
     if (!element.is_number_unsigned() || element.get<std::uint64_t>() >= vocab_size) {
-      throw Failure(kExitUsage, "detokenize: " + element.dump() + " is no id in [0, " + std::to_string(vocab_size) + ")");
+      throw Failure(kExitUsage, "detokenize: element " + std::to_string(ids.size()) + " (" + element.type_name() + ") is no id in [0, " +
+                                    std::to_string(vocab_size) + ")");
     }
     ids.push_back(element.get<TokenId>());
   }

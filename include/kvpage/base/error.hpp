@@ -8,7 +8,7 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// A configuration that cannot work: which value, what limit it breaks, in what unit. Only constructors throw it.
+/// A configuration that cannot work: which value, what limit it breaks, in what unit. Thrown by what sets things up, never by a launch.
 class ConfigError : public std::exception {
  public:
   /// Requires: `what` has static storage duration (a sentence naming the field and the rule).

@@ -51,7 +51,8 @@ struct QuantizedRows {
       throw_config_error("QuantizedRows: the memory is too small", static_cast<std::int64_t>(memory.size()), needed, "bytes");
     }
     if (reinterpret_cast<std::uintptr_t>(memory.data()) % 16 != 0) {
-      throw_config_error("QuantizedRows: the memory must be aligned", 16, 16, "bytes");
+      throw_config_error("QuantizedRows: the memory must be 16-byte aligned",
+                         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(memory.data()) % 16), 0, "bytes");
     }
     return {reinterpret_cast<QuantizedGroup*>(memory.data()), num_rows, cols, groups_for(cols)};
   }
