@@ -38,10 +38,18 @@ void both(const AttentionProblem& problem, const char* format, Check&& check) {
 TEST_CASE("bug.B30.rows_without_a_visible_key_are_zero", "[paged_attention]") {
   AttentionProblem problem = tiny(2, 4, -2);  // (a) 4 rows over 2 keys, causal from the bottom right
   for (std::size_t i = 0; i < problem.kv[0].v.size(); ++i) problem.kv[0].v[i] = 1.0f;
-  both(problem, "f32", [&](const AttentionResult& result) {
+  const auto check = [](const AttentionResult& result) {
     for (std::size_t i = 0; i < 32; ++i) CHECK(result.out[i] == (i < 16 ? 0.0f : 1.0f));
     CHECK((result.lse[0] == kEmpty && result.lse[1] == kEmpty && result.lse[2] == 0.0f));
-  });
+  };
+  both(problem, "f32", check);
+  check(storage("f32").run(problem, {.num_threads = 2}));  // the path that folds splits
+  problem.seqs[0] = {2, 3, -4};                            // nothing visible at all
+  for (const int num_threads : {1, 2}) {
+    const AttentionResult result = storage("f32").run(problem, {.num_threads = num_threads});
+    for (std::size_t i = 0; i < 24; ++i) CHECK(result.out[i] == 0.0f);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(result.lse[i] == kEmpty);
+  }
 }
 
 TEST_CASE("bug.B30.very_negative_scores_are_not_taken_for_masked_ones", "[paged_attention]") {

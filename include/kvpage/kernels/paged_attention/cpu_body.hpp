@@ -221,7 +221,10 @@ void finish_attention(const detail::AttentionLaunch& launch, const detail::Atten
     float* x = total.out + row * launch.padded_dim;
     const bool empty = total.sum[row] == 0.0f;
     const FloatLanes sum = broadcast(empty ? 1.0f : total.sum[row]);
-    for (std::int64_t d = 0; d < launch.padded_dim; d += 16) store(x + d, mul(div(load(x + d), sum), broadcast(launch.value_scale)));
+    for (std::int64_t d = 0; d < launch.padded_dim; d += 16) {
+      // An empty state's out is not even initialised.
+      store(x + d, empty ? zero() : mul(div(load(x + d), sum), broadcast(launch.value_scale)));
+    }
     if (Value::kRotated) detail::rotate_row<true>(x, launch.head_dim);
     const std::int64_t token = row / launch.group;
     const std::int64_t head = row % launch.group;
@@ -230,8 +233,9 @@ void finish_attention(const detail::AttentionLaunch& launch, const detail::Atten
       store_first(out + d, load(x + d), static_cast<int>(launch.head_dim - d));
     }
     if (tile.lse != nullptr) {
-      const double log_sum = __builtin_log(static_cast<double>(total.sum[row]));  // -infinity when empty
-      tile.lse[token * launch.lse_stride + head] = static_cast<float>(static_cast<double>(total.max[row]) + log_sum);
+      const double log_sum = empty ? 0.0 : __builtin_log(static_cast<double>(total.sum[row]));
+      const double max = empty ? -__builtin_inf() : static_cast<double>(total.max[row]);
+      tile.lse[token * launch.lse_stride + head] = static_cast<float>(max + log_sum);
     }
   }
 }
