@@ -48,11 +48,24 @@ Program::~Program() {
   waitpid(pid_, &status_, 0);
 }
 
+bool Program::still_runs() {
+  if (running_ && waitpid(pid_, &status_, WNOHANG) == pid_) running_ = false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return running_;
+}
+
 bool Program::wait_for_output() {
-  while (std::filesystem::file_size(dir_ / "out") == 0) {
-    if (running_ && waitpid(pid_, &status_, WNOHANG) == pid_) running_ = false;
-    if (!running_) return std::filesystem::file_size(dir_ / "out") != 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto printed = [&] { return std::filesystem::file_size(dir_ / "out") != 0; };
+  while (!printed()) {
+    if (!still_runs()) return printed();
+  }
+  return true;
+}
+
+bool Program::wait_for_errors(std::string_view text) {
+  const auto printed = [&] { return contains(read_text(dir_ / "err"), text); };
+  while (!printed()) {
+    if (!still_runs()) return printed();
   }
   return true;
 }

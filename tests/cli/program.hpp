@@ -28,12 +28,17 @@ class Program {
 
   /// Waits until something was printed on standard output; false if the program ended without.
   bool wait_for_output();
+  /// Waits until standard error holds `text`; false if the program ended without.
+  bool wait_for_errors(std::string_view text);
   void interrupt() const;
   Outcome wait();
 
  private:
   TempDir dir_;
   pid_t pid_ = -1;
+  /// False once the program has ended.
+  bool still_runs();
+
   bool running_ = true;
   int status_ = 0;
 };

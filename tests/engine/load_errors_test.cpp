@@ -106,10 +106,13 @@ TEST_CASE("engine.load.sizes_must_be_possible", "[engine]") {
       {"attention.head_count", "65536", [](TinyModel& m) { m.num_q_heads = m.num_kv_heads = 70'000; }},
       {"attention.head_count_kv", "number in", [](TinyModel& m) { m.num_kv_heads = 0; }},
       {"block_count", "number in", [](TinyModel& m) { m.num_layers = 0; }},
-      {"rope.dimension_count", "even number", [](TinyModel& m) { m.head_dim = 7; }},
+      {"attention.key_length", "multiple of 8", [](TinyModel& m) { m.head_dim = 7; }},
       {"attention.layer_norm_rms_epsilon", "finite", [](TinyModel& m) { m.norm_epsilon = std::numeric_limits<float>::infinity(); }},
       {"rope.freq_base", "finite", [](TinyModel& m) { m.rope_base = std::nanf(""); }},
-      {"rope.freq_base", "finite", [](TinyModel& m) { m.rope_base = 0; }},
+      {"rope.freq_base", "above 1", [](TinyModel& m) { m.rope_base = 0; }},
+      {"rope.freq_base", "above 1", [](TinyModel& m) { m.rope_base = 0.5f; }},
+      {"attention.key_length", "multiple of 8", [](TinyModel& m) { m.head_dim = 20; }},
+      {"attention.key_length", "up to 512", [](TinyModel& m) { m.head_dim = 520; }},
       {"context_length", "number in", [](TinyModel& m) { m.context = 0; }}};
   for (const auto& [item, wanted, change] : faults) {
     TinyModel model;

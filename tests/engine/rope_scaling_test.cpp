@@ -41,6 +41,24 @@ TEST_CASE("bug.B46.factors_of_the_file_are_used", "[engine]") {
   CHECK(load_error(writer).item.find("rope_freqs.weight") != std::string::npos);
 }
 
+TEST_CASE("bug.B46.factors_must_be_divisors", "[engine]") {
+  for (const float bad : {0.0f, -2.0f}) {
+    GgufWriter writer = tiny_gguf(plain_model());
+    std::string factors;
+    for (const float factor : {1.0f, bad, 7.5f, 32.0f}) put(factors, factor);
+    writer.tensor("rope_freqs.weight", {4}, 0, factors);
+    const auto error = load_error(writer);
+    CHECK(error.item.find("rope_freqs.weight") != std::string::npos);
+    CHECK(error.wanted.find("above 0") != std::string::npos);
+  }
+}
+
+TEST_CASE("bug.B46.a_scaling_setting_that_is_not_understood_is_named", "[engine]") {
+  GgufWriter writer = tiny_gguf(plain_model());
+  writer.text("llama.rope.scaling.type", "linear").number("llama.rope.scaling.wobble", 4.0f);
+  CHECK(load_error(writer).item.find("rope.scaling.wobble") != std::string::npos);
+}
+
 TEST_CASE("bug.B46.linear_scaling_under_all_its_names", "[engine]") {
   const TinyModel model = plain_model();
   DenseReference reference(model);
@@ -54,6 +72,9 @@ TEST_CASE("bug.B46.linear_scaling_under_all_its_names", "[engine]") {
   GgufWriter old_name = tiny_gguf(model);
   old_name.number("llama.rope.scale_linear", 4.0f);
   CHECK(difference(old_name, want) < kRounding);
+  GgufWriter no_type = tiny_gguf(model);
+  no_type.number("llama.rope.scaling.factor", 4.0f);
+  CHECK(difference(no_type, want) < kRounding);
   GgufWriter none = tiny_gguf(model);
   none.text("llama.rope.scaling.type", "none").number("llama.rope.scaling.factor", 4.0f);
   CHECK(difference(none, unscaled_logits()) < kRounding);

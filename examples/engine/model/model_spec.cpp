@@ -84,12 +84,14 @@ RopeScaling read_rope(SpecReader& reader) {
   reader.require_known("rope.scaling.", {"type", "rope_type", "factor", "original_context_length", "finetuned", "attn_factor",
                                          "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow"});
   rope.theta = static_cast<double>(reader.positive("rope.freq_base", 10000.0f, 1.0f));
-  // A `type` may stand under either of two names; without one a factor is linear, and older files call it scale_linear.
-  const std::string type = reader.text("rope.scaling.type", reader.text("rope.scaling.rope_type", "linear"));
-  rope.factor = static_cast<double>(reader.positive("rope.scaling.factor", reader.positive("rope.scale_linear", 1.0f)));
-  if (type == "none" || type.empty()) {
+  // A `type` may stand under either of two names. Without one a factor is linear, and older files call it scale_linear.
+  const std::string type = reader.text("rope.scaling.type", reader.text("rope.scaling.rope_type", ""));
+  const float linear = reader.positive("rope.scale_linear", 1.0f);
+  const bool needs_factor = type == "linear" || type == "yarn";
+  rope.factor = static_cast<double>(reader.positive("rope.scaling.factor", needs_factor && linear == 1.0f ? -1.0f : linear));
+  if (type == "none") {
     rope.factor = 1.0;
-  } else if (type == "linear") {
+  } else if (type == "linear" || type.empty()) {
     if (rope.factor != 1.0) rope.kind = RopeScalingKind::kLinear;
   } else if (type == "yarn") {
     rope.kind = RopeScalingKind::kYarn;
