@@ -1,8 +1,9 @@
-# kvpage_add_test(<area> SOURCES a_test.cpp ... [LIBRARIES lib ...] [SANITIZE] [LABELS label ...])
+# kvpage_add_test(<area> SOURCES a_test.cpp ... [LIBRARIES lib ...] [SANITIZE] [RACES] [LABELS label ...])
 #
 # One program kvpage_test_<area>; every TEST_CASE in it becomes its own ctest entry (own process) whose labels are its
 # Catch tags plus LABELS. A test that exits with 77 counts as skipped. SANITIZE: the area is also built and run with the
-# sanitizers (target kvpage_sanitized_tests and label `sanitize` of preset asan).
+# sanitizers (target kvpage_sanitized_tests and label `sanitize` of preset asan). RACES: and with the thread sanitizer
+# (target kvpage_race_tests and label `race` of preset tsan).
 
 find_package(Catch2 REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -13,9 +14,10 @@ kvpage_own_target(kvpage_catch_main)
 target_link_libraries(kvpage_catch_main PUBLIC Catch2::Catch2)
 
 add_custom_target(kvpage_sanitized_tests)
+add_custom_target(kvpage_race_tests)
 
 function(kvpage_add_test area)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZE" "" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZE;RACES" "" "SOURCES;LIBRARIES;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "kvpage_add_test(${area}): needs SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -25,6 +27,10 @@ function(kvpage_add_test area)
   if(arg_SANITIZE)
     list(APPEND arg_LABELS sanitize)
     add_dependencies(kvpage_sanitized_tests ${target})
+  endif()
+  if(arg_RACES)
+    list(APPEND arg_LABELS race)
+    add_dependencies(kvpage_race_tests ${target})
   endif()
 
   add_executable(${target} ${arg_SOURCES})

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test.sh [--night]: builds preset dev and runs every test, then the parsers, allocator and tokenizer under ASan and UBSan.
+# test.sh [--night]: builds preset dev and runs every test, then the parsers, allocator and tokenizer under ASan and UBSan,
+# and the threads under TSan.
 # The last line is "N passed, N failed, N skipped". --night also runs the tests that take hours.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -29,10 +30,11 @@ run_tests() { # PRESET TARGET [CTEST ARGUMENT...]: builds, tests, leaves build/P
   cmake --build --preset "$preset" --target "$target" -j "$(build_jobs)"
   note "preset $preset: testing"
   ctest --preset "$preset" --show-only=json-v1 "$@" >"build/$preset/tests.json"
-  # Failures are counted from the results, so that both runs are always reported.
+  # Failures are counted from the results, so that every run is always reported.
   ctest --preset "$preset" -j "$(nproc)" --output-junit "$root/build/$preset/results.xml" "$@" || true
 }
 
 run_tests dev all
 run_tests asan kvpage_sanitized_tests -L '^sanitize$'
-exec python3 tools/count_results.py build/dev build/asan
+run_tests tsan kvpage_race_tests -L '^race$'
+exec python3 tools/count_results.py build/dev build/asan build/tsan

@@ -39,6 +39,17 @@ TEST_CASE("exec.cpu.parallel_for_covers_every_item_once", "[exec]") {
   }
 }
 
+TEST_CASE("exec.cpu.parallel_does_every_part_once", "[exec]") {
+  for (const int num_threads : {1, 2, 3, 7}) {
+    Cpu cpu({.num_threads = num_threads});
+    for (int section = 0; section < 1000; ++section) {
+      std::vector<int> counts(static_cast<std::size_t>(num_threads), 0);
+      cpu.parallel([&](int part) { ++counts.at(static_cast<std::size_t>(part)); });
+      REQUIRE(counts == std::vector<int>(static_cast<std::size_t>(num_threads), 1));
+    }
+  }
+}
+
 TEST_CASE("exec.cpu.a_forced_instruction_set_is_used_or_refused_by_name", "[exec]") {
   const kvpage::CpuFeatures features = kvpage::detect_cpu_features();
   for (const Isa isa : kvpage::kAllIsas) {

@@ -50,24 +50,17 @@ class Cpu {
     return table[static_cast<std::size_t>(isa_)];
   }
 
-  /// Calls `fn(worker)` once per worker in [0, num_threads), and returns when all are done.
+  /// Calls `fn(part)` once for every part in [0, num_threads), each in a thread of its own unless a worker comes so late
+  /// that another one has already done its part. Requires: as parallel_for.
   template <class Fn>
   void parallel(Fn&& fn) {
-    using Target = std::remove_reference_t<Fn>;
-    const ThreadPool::Task task = [](void* context, int worker) { (*static_cast<Target*>(context))(worker); };
-    void* context = const_cast<void*>(static_cast<const void*>(std::addressof(fn)));
-    if (pool_ != nullptr) {
-      pool_->run(task, context);
-    } else {
-      Adapter adapter{task, context};
-      executor_.run(executor_.context, &Adapter::call, &adapter);
-    }
+    parallel_for(num_threads_, 1, [&fn](std::int64_t begin, std::int64_t, int) { fn(static_cast<int>(begin)); });
   }
 
   /// Calls `fn(begin, end, worker)` on chunks of `grain` items (the last may be smaller) that cover [0, n) once, with
   /// worker in [0, num_threads). A single worker, or a single chunk, is one call fn(0, n, 0).
   /// Every worker first eats its own contiguous part, then helps the others; which worker gets a chunk is not fixed,
-  /// so results must not depend on it.
+  /// so results must not depend on it. A worker that gets no core is not waited for, unless it has begun a chunk.
   /// Requires: n >= 0, grain >= 1; fn neither throws nor starts a section. Cost: no allocation.
   template <class Fn>
   void parallel_for(std::int64_t n, std::int64_t grain, Fn&& fn) {
@@ -83,7 +76,7 @@ class Cpu {
       ranges_[static_cast<std::size_t>(w)].next.store(num_chunks * w / num_threads_, std::memory_order_relaxed);
       ranges_[static_cast<std::size_t>(w)].end = num_chunks * (w + 1) / num_threads_;
     }
-    parallel([&](int worker) {
+    run_section([&](int worker) {
       for (int i = 0; i < num_threads_; ++i) {
         Range& range = ranges_[static_cast<std::size_t>((worker + i) % num_threads_)];
         for (;;) {
@@ -108,6 +101,20 @@ class Cpu {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };
+
+  /// Calls fn(worker) in the workers that come; fn returns when no work is left, and does nothing when called again.
+  template <class Fn>
+  void run_section(Fn&& fn) {
+    using Target = std::remove_reference_t<Fn>;
+    const ThreadPool::Task task = [](void* context, int worker) { (*static_cast<Target*>(context))(worker); };
+    void* context = const_cast<void*>(static_cast<const void*>(std::addressof(fn)));
+    if (pool_ != nullptr) {
+      pool_->run(task, context);
+    } else {
+      Adapter adapter{task, context};
+      executor_.run(executor_.context, &Adapter::call, &adapter);
+    }
+  }
 
   /// Sets the float environment in threads that are not ours.
   struct Adapter {

@@ -1,4 +1,4 @@
-/// \file ThreadPool: fork-join workers that spin for a bounded time, then park; idle costs no CPU time.
+/// \file ThreadPool: helpers of a caller that never waits for one that has not come; idle costs no CPU time.
 #pragma once
 
 #include <kvpage/base/error.hpp>
@@ -20,11 +20,13 @@ struct WaitPolicy {
   int spin_pauses = 1500;
 };
 
-/// Runs one task at a time on `num_threads` workers, of which the caller is worker 0.
+/// Runs one task at a time on up to `num_threads` workers, of which the caller is worker 0.
+/// On a busy machine a worker may get no core for milliseconds. The caller therefore waits only for workers that have
+/// entered its section, not for those still on their way: these find the section closed and never touch its context.
 /// Threads: one caller at a time. A task must neither throw (std::terminate) nor call run() of the same pool.
 class ThreadPool {
  public:
-  /// Task of one section: called once per worker with the context and the worker's index.
+  /// Task of one section: takes shares of the section's work until none is left, then returns.
   using Task = void (*)(void* context, int worker);
 
   static constexpr int kMaxThreads = 1024;
@@ -54,28 +56,53 @@ class ThreadPool {
 
   int num_threads() const noexcept { return num_threads_; }
 
-  /// Calls `task(context, worker)` for every worker in [0, num_threads) and returns when all have finished.
+  /// Calls `task(context, 0)` once, here. Every other worker that comes before that call returns calls
+  /// `task(context, worker)` too, now and then a second time. Returns when no call is running.
+  /// Ensures: no access to `context` after the return.
   /// Cost: no allocation; about a microsecond when the workers still spin.
   void run(Task task, void* context) noexcept {
     KVPAGE_ASSERT(!running_.exchange(true, std::memory_order_relaxed), "one section of a ThreadPool runs at a time, never nested");
-    if (num_threads_ > 1) {
-      task_ = task;
-      context_ = context;
-      pending_.store(num_threads_ - 1, std::memory_order_relaxed);
-      generation_.fetch_add(1, std::memory_order_release);
-      generation_.notify_all();
-    }
+    if (num_threads_ > 1) open(task, context);
     {
       const FloatEnvironment environment;
       task(context, 0);
     }
-    for (int left = pending_.load(std::memory_order_acquire); left != 0;) left = await_change(pending_, left);
+    if (num_threads_ > 1) close();
 #if KVPAGE_ASSERT_LEVEL >= 1
     running_.store(false, std::memory_order_relaxed);
 #endif
   }
 
  private:
+  /// Bit of gate_ that lets workers in; the bits below count those inside.
+  static constexpr int kOpen = 1 << 16;
+
+  void open(Task task, void* context) noexcept {
+    task_ = task;  // nobody is inside, so nobody reads these
+    context_ = context;
+    gate_.store(kOpen, std::memory_order_release);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+  }
+
+  void close() noexcept {
+    int inside = gate_.fetch_and(~kOpen, std::memory_order_acquire) & ~kOpen;
+    while (inside != 0) inside = await_change(gate_, inside);
+  }
+
+  /// Enters the section that is open, whichever it is; false when none is.
+  bool try_enter() noexcept {
+    int gate = gate_.load(std::memory_order_relaxed);
+    while ((gate & kOpen) != 0) {
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  void leave() noexcept {
+    if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();  // closed, and the last: the caller may sleep
+  }
+
   /// Waits until `value` differs from `old`; returns what it became.
   int await_change(const std::atomic<int>& value, int old) const noexcept {
     for (int i = 0; i < wait_.spin_pauses; ++i) {
@@ -99,8 +126,9 @@ class ThreadPool {
     for (int seen = 0;;) {
       seen = await_change(generation_, seen);
       if (stopping_.load(std::memory_order_relaxed)) return;
+      if (!try_enter()) continue;
       task_(context_, worker);
-      if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+      leave();
     }
   }
 
@@ -111,12 +139,12 @@ class ThreadPool {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Each group of fields that different threads write has its own cache line.
-  alignas(64) std::atomic<int> generation_{0};
+  // What a worker reads to enter is one cache line; what only the caller uses is another.
+  alignas(64) std::atomic<int> generation_{0};  // changes when a section has opened: what idle workers watch
+  std::atomic<int> gate_{0};
   std::atomic<bool> stopping_{false};
   Task task_ = nullptr;
   void* context_ = nullptr;
-  alignas(64) std::atomic<int> pending_{0};
   alignas(64) std::atomic<bool> running_{false};
   int num_threads_;
   WaitPolicy wait_;
