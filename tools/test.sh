@@ -16,6 +16,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+# A step that fails before the tests are counted is one failure, on the last line like every other.
+trap 'printf "0 passed, 1 failed, 0 skipped\n"' EXIT
+
 "$root/tools/install_packages.sh" build test
 for model in smollm2 gemma3 qwen0.5b; do
   "$root/tools/fetch_model.sh" "$model" >/dev/null
