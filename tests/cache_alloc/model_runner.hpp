@@ -14,10 +14,14 @@ namespace kvpage_test {
 using Coverage = std::map<std::pair<std::string, std::string>, std::int64_t>;
 
 inline const char* refusal_name(kvpage::CacheRefusalKind kind) {
-  static constexpr std::array kNames{"kNoBlocks",  "kNoSeqSlot",  "kTableFull", "kDeadSeq", "kBadLength",  "kStaleHit", "kNotEmpty",     "kNotHeld",
-                                     "kBusy",      "kOutOfOrder", "kNeedsSeal", "kLogFull", "kCopiesFull", "kPinLimit", "kBadNamespace", "kNoNamespace"};
+  static constexpr std::array kNames{"kNoBlocks", "kNoSeqSlot", "kTableFull",  "kDeadSeq",    "kBadLength", "kStaleHit",
+                                     "kNotEmpty", "kNotHeld",   "kBusy",       "kOutOfOrder", "kNeedsSeal", "kLogFull",
+                                     "kCopiesFull", "kPinLimit", "kBadNamespace", "kNoNamespace"};
   return kNames[static_cast<std::size_t>(kind)];
 }
+
+/// A step id that was never given.
+inline constexpr int kNoSuchStep = 9'999'999;
 
 struct ModelSizes {
   int num_blocks = 10;
@@ -72,7 +76,7 @@ class ModelRunner {
   void yield(const Op& op);
   void reset(const Op& op);
   void probe_order();
-  void learn_order();
+  void learn_order(std::size_t known);
   std::vector<std::uint32_t> read_order();
   void execute();
   void verify_content();
@@ -80,6 +84,7 @@ class ModelRunner {
 
   // -- helpers
   bool open() const { return txn_.has_value(); }
+  void close_mostly(const Op& op);
   int pick_seq(std::uint32_t x) const;
   std::string random_text(std::uint32_t bits, int length, std::uint32_t name_space) const;
   std::vector<kvpage::TokenId> tokens_of(const std::string& text) const;
@@ -110,6 +115,8 @@ class ModelRunner {
   kvpage::PrefixHit saved_hit_;
   std::string saved_text_;
   bool order_unknown_ = false;
+  bool draining_ = false;
+  bool finished_ = false;  ///< the rest of the episode is skipped
 };
 
 template <class A>
@@ -140,7 +147,9 @@ int ModelRunner<A>::pick_seq(std::uint32_t x) const {
 template <class A>
 std::string ModelRunner<A>::random_text(std::uint32_t bits, int length, std::uint32_t name_space) const {
   std::string text(1, static_cast<char>('A' + name_space % 2));
-  for (int i = 0; i < length; ++i) text += static_cast<char>('0' + ((bits >> i) & 1u & (bits >> (i + 13))));  // zeros are likelier
+  for (int i = 0; i < length; ++i) {
+    text += static_cast<char>('0' + (bits >> i & bits >> (i + 7) & bits >> (i + 13) & 1u));  // mostly zeros, so that texts meet
+  }
   return text;
 }
 

@@ -9,7 +9,8 @@ template <class A>
 void ModelRunner<A>::abort_step(const Op&) {
   const bool none = steps_.empty() || steps_.back().committed;
   if (open() || none) {
-    agree("abort_step", allocator_.abort(kvpage::StepId{9'999'999}), open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", 9'999'999, 0});
+    agree("abort_step", allocator_.abort(kvpage::StepId{kNoSuchStep}),
+          open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", kNoSuchStep, 0});
     return;
   }
   if (sizes_.max_log_entries > 0) return;  // the order could not be read afterwards
@@ -24,13 +25,14 @@ void ModelRunner<A>::abort_step(const Op&) {
   restore_sequences(step);
   const std::set<int> wanted = cache.used();
   for (const int cell : wanted) cache.wanted(cell);
+  const std::size_t known = cache.lru.size();
   for (const int cell : used) {
     if (!wanted.contains(cell)) cache.dropped(cell);
   }
   settle_pending(step.id.value);
   order_unknown_ = true;
   compare();
-  learn_order();
+  learn_order(known);
   verify_content();
 }
 
@@ -95,7 +97,8 @@ void ModelRunner<A>::publish(const Op& op) {
 
 template <class A>
 void ModelRunner<A>::pin(const Op& op) {
-  const std::string text = random_text(op.a, 1 + static_cast<int>(op.b % static_cast<std::uint32_t>(sizes_.max_tokens)), op.c);
+  const int seq = pick_seq(op.a);
+  const std::string text = seq >= 0 && op.b % 4 != 0 ? world_.cache.seqs[seq].text : random_text(op.a, sizes_.max_tokens, op.c);
   const NaiveCache::Hit model = world_.cache.match(text);
   const kvpage::PrefixHit hit = real_match(text);
   std::set<int> pinned;
@@ -132,7 +135,8 @@ void ModelRunner<A>::yield(const Op& op) {
   if (!agree("yield", ended, open() ? Outcome{"kBusy", 0, 1} : Outcome{})) return;
   std::int64_t count_model = 0;
   while (world_.cache.available() < wanted && !pins_.empty()) {
-    const auto least = std::min_element(pins_.begin(), pins_.end(), [](const PinRecord& a, const PinRecord& b) { return a.priority < b.priority; });
+    const auto least = std::min_element(pins_.begin(), pins_.end(),
+                                        [](const PinRecord& a, const PinRecord& b) { return a.priority < b.priority; });
     const PinRecord pin = *least;
     pins_.erase(least);
     for (std::size_t i = pin.cells.size(); i-- > 0;) world_.cache.unhold(pin.cells[i]);
@@ -189,25 +193,30 @@ void ModelRunner<A>::probe_order() {
   count("probe_order", "done");
 }
 
-/// After a sealed abort the order of what came back is the allocator's: the model keeps the same blocks and takes their order.
+/// After a sealed abort the order of what came back, lru[known..], is the allocator's to choose. The model learns it, unless a block
+/// that builds on a cached one came back: then what can be read is not the queue alone, and the episode ends here.
 template <class A>
-void ModelRunner<A>::learn_order() {
-  if (!order_unknown_ || open()) return;
+void ModelRunner<A>::learn_order(std::size_t known) {
   std::vector<int>& lru = world_.cache.lru;
+  if (!order_unknown_ || draining_) return;
+  order_unknown_ = !world_.cache.pending.empty();
+  for (std::size_t i = known; i < lru.size(); ++i) {
+    const std::string& prefix = world_.cache.prefix_of(lru[i]);
+    for (const int other : lru) {
+      const std::string& parent = world_.cache.prefix_of(other);
+      if (parent.size() < prefix.size() && prefix.starts_with(parent)) finished_ = true;
+    }
+  }
+  if (finished_) return;
   const std::vector<std::uint32_t> order = read_order();
   require_equal(static_cast<std::int64_t>(order.size()), static_cast<std::int64_t>(lru.size()), "cached blocks");
-  std::vector<int> sorted;
-  for (const std::uint32_t block : order) {
-    const auto cell = std::find_if(lru.begin(), lru.end(), [&](int c) { return world_.block_of.at(c) == block; });
-    require(cell != lru.end(), "only cached blocks are evicted");
-    sorted.push_back(*cell);
-  }
-  lru = sorted;
-  order_unknown_ = !world_.cache.pending.empty();
+  const auto rank = [&](int cell) { return std::find(order.begin(), order.end(), world_.block_of.at(cell)) - order.begin(); };
+  std::sort(lru.begin() + static_cast<std::ptrdiff_t>(known), lru.end(), [&](int x, int y) { return rank(x) < rank(y); });
 }
 
 template <class A>
 void ModelRunner<A>::drain() {
+  draining_ = true;
   if (open()) apply({OpKind::kAbortOpen, 0, 0, 0});
   while (!steps_.empty()) {
     if (!steps_[0].committed) {

@@ -5,8 +5,19 @@
 
 namespace kvpage_test {
 
+/// Most operations between transactions end the open one first; some meet it and must be refused.
+template <class A>
+void ModelRunner<A>::close_mostly(const Op& op) {
+  const bool between = (op.kind >= OpKind::kCommitStep && op.kind <= OpKind::kReset) || op.kind == OpKind::kProbeOrder;
+  if (!between || !open() || op.c % 8 == 0) return;
+  apply({op.c % 8 < 6 ? OpKind::kSeal : OpKind::kCommitOpen, 0, 0, 0});
+  if (open()) apply({OpKind::kAbortOpen, 0, 0, 0});
+}
+
 template <class A>
 void ModelRunner<A>::apply(const Op& op) {
+  if (finished_ && !draining_) return;
+  close_mostly(op);
   switch (op.kind) {
     case OpKind::kBegin: {
       if (open()) {
@@ -82,12 +93,13 @@ void ModelRunner<A>::verify_content() {
 template <class A>
 void ModelRunner<A>::seal() {
   compare();
-  const std::size_t sealed = static_cast<std::size_t>(std::count_if(steps_.begin(), steps_.end(), [](const Sealed& s) { return !s.committed; }));
+  const auto sealed = std::count_if(steps_.begin(), steps_.end(), [](const Sealed& s) { return !s.committed; });
   const bool full = sealed >= 2 || steps_.size() >= 4;
   const auto step = txn_->seal();
   if (!agree("seal", step, full ? Outcome{"kBusy", 0, static_cast<int>(steps_.size())} : Outcome{})) return;
   execute();
-  Sealed record{.id = *step, .before = std::move(before_), .copies = std::move(world_.copies), .lengths = {}, .touched = {}, .committed = false};
+  Sealed record{.id = *step, .before = std::move(before_), .copies = std::move(world_.copies), .lengths = {}, .touched = {},
+                .committed = false};
   for (const auto& [id, seq] : world_.cache.seqs) record.lengths[id] = seq.num_tokens();
   const auto real = allocator_.copies(*step);
   require_equal(static_cast<std::int64_t>(real.size()), static_cast<std::int64_t>(record.copies.size()), "copies");
@@ -164,24 +176,27 @@ template <class A>
 void ModelRunner<A>::commit_step(const Op& op) {
   const auto first = std::find_if(steps_.begin(), steps_.end(), [](const Sealed& s) { return !s.committed; });
   if (open() || first == steps_.end()) {
-    agree("commit_step", allocator_.commit(kvpage::StepId{9'999'999}), open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", 9'999'999, 0});
+    agree("commit_step", allocator_.commit(kvpage::StepId{kNoSuchStep}),
+          open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", kNoSuchStep, 0});
     return;
   }
   const bool later = op.a % 4 == 0;
   const bool blocked = !later && first != steps_.begin();
-  const Outcome model = blocked ? Outcome{"kOutOfOrder", static_cast<std::int64_t>(first->id.value), static_cast<std::int64_t>(steps_[0].id.value)} : Outcome{};
+  const Outcome out_of_order{"kOutOfOrder", static_cast<std::int64_t>(first->id.value), static_cast<std::int64_t>(steps_[0].id.value)};
+  const Outcome model = blocked ? out_of_order : Outcome{};
   if (!agree("commit_step", allocator_.commit(first->id, !later), model)) return;
   first->committed = true;
   for (const auto& [id, length] : first->lengths) {
     if (world_.progress.contains(id)) world_.progress[id].committed = std::max(world_.progress[id].committed, length);
   }
   if (!later) {
+    const std::size_t known = world_.cache.lru.size();
     const Sealed done = std::move(steps_.front());
     steps_.erase(steps_.begin());
     world_.cache.in_flight.erase(static_cast<int>(done.id.value));
     for (const ModelWorld::Copy& copy : done.copies) world_.cache.unhold(copy.source);
     settle_pending(done.id.value);
-    learn_order();
+    learn_order(known);
   }
   verify_content();
 }
@@ -190,17 +205,19 @@ template <class A>
 void ModelRunner<A>::retire(const Op&) {
   if (open() || steps_.empty() || !steps_[0].committed) {
     const std::int64_t turn = steps_.empty() ? 0 : static_cast<std::int64_t>(steps_[0].id.value);
-    const std::int64_t asked = turn == 0 ? 9'999'999 : turn;
-    agree("retire", allocator_.retire(kvpage::StepId{static_cast<std::uint64_t>(asked)}), open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", asked, turn});
+    const std::int64_t asked = turn == 0 ? kNoSuchStep : turn;
+    agree("retire", allocator_.retire(kvpage::StepId{static_cast<std::uint64_t>(asked)}),
+          open() ? Outcome{"kBusy", 0, 1} : Outcome{"kOutOfOrder", asked, turn});
     return;
   }
   require(agree("retire", allocator_.retire(steps_[0].id), {}), "the oldest committed step retires");
+  const std::size_t known = world_.cache.lru.size();
   const Sealed done = std::move(steps_.front());
   steps_.erase(steps_.begin());
   world_.cache.in_flight.erase(static_cast<int>(done.id.value));
   for (const ModelWorld::Copy& copy : done.copies) world_.cache.unhold(copy.source);
   settle_pending(done.id.value);
-  learn_order();
+  learn_order(known);
 }
 
 }  // namespace kvpage_test

@@ -19,6 +19,8 @@ void ModelRunner<A>::apply_txn(const Op& op) {
       return share(op, real_match(text), text, true);
     }
     case OpKind::kShareStale:
+      // Only its full blocks: which partly equal block an old hit meant is not the model's knowledge.
+      saved_hit_.partial_tokens = 0;
       if (!saved_text_.empty()) share(op, saved_hit_, saved_text_, false);
       return;
     case OpKind::kMark:
@@ -137,15 +139,11 @@ void ModelRunner<A>::share(const Op& op, const kvpage::PrefixHit& hit, const std
     count(fresh ? "share" : "share_stale", refusal_name(shared.error().kind));
     return txn_->rollback_to(before);
   }
-  // An old hit that still holds must say what a match would say for its first blocks; share follows the hit.
   NaiveCache::Hit expected = model;
   if (!fresh) {
     require(hit.num_blocks <= model.cells.size(), "an old hit is accepted only while its blocks are cached");
     expected.cells.resize(hit.num_blocks);
-    if (hit.partial_tokens > 0 && (hit.num_blocks != model.cells.size() || model.partial_tokens != hit.partial_tokens)) {
-      return txn_->rollback_to(before);
-    }
-    if (hit.partial_tokens == 0) expected.partial_tokens = 0;
+    expected.partial_tokens = 0;
   }
   const int id = world_.next_seq++;
   world_.seq_ids[id] = *seq;

@@ -92,7 +92,9 @@ struct NaiveCache {
     return victim;
   }
   bool is_child(const std::string& prefix, const std::string& parent) const {
-    return (parent.size() - 1) % static_cast<std::size_t>(block_size) == 0 && prefix.size() > parent.size() && prefix.size() <= parent.size() + static_cast<std::size_t>(block_size) && prefix.starts_with(parent);
+    const auto block = static_cast<std::size_t>(block_size);
+    return (parent.size() - 1) % block == 0 && prefix.starts_with(parent) && prefix.size() > parent.size() &&
+           prefix.size() <= parent.size() + block;
   }
   /// Call after a reference to the cell went away.
   void dropped(int cell) {
@@ -147,9 +149,7 @@ struct NaiveCache {
     }
     std::vector<std::pair<int, std::string>> children;  // newest first
     for (const auto& [prefix, entry] : index) {
-      if (prefix.size() > length && prefix.size() <= length + static_cast<std::size_t>(block_size) && prefix.starts_with(text.substr(0, length))) {
-        children.emplace_back(-entry.birth, prefix);
-      }
+      if (is_child(prefix, text.substr(0, length))) children.emplace_back(-entry.birth, prefix);
     }
     std::sort(children.begin(), children.end());
     if (children.size() > 8) children.resize(8);

@@ -24,8 +24,8 @@ inline constexpr std::uint8_t kDefaultRetentionPriority = 35;
 
 /// Order of reuse among cached blocks. The allocator calls it; `b` is a block id below num_blocks.
 ///
-/// - `attach(records, num_blocks, arena)`: once, before anything else; per-block state comes from the arena (`records` is empty while the arena
-///   only measures, so sizes come from `num_blocks`). The links of cached blocks belong to the policy.
+/// - `attach(records, num_blocks, arena)`: once, before anything else; per-block state comes from the arena. While the arena only
+///   measures, `records` is empty, so sizes come from `num_blocks`. The links of cached blocks belong to the policy.
 /// - `on_published(b, info)`: b got its content and became findable; never undone.
 /// - `on_cached(b, info)`: b lost its last reference. `take(b)`: b was hit or chosen as victim, and leaves the order.
 ///   `on_leaf(b)`: b was cached with info.leaf == false and is a leaf now. Each returns a cookie.

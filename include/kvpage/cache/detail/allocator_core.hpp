@@ -105,8 +105,7 @@ struct AllocatorCore {
   [[nodiscard]] std::int64_t entries_for_takes(std::int64_t blocks) const noexcept {
     if constexpr (kIndexed) {
       // One each, one per group when a parent becomes a leaf, and one per orphan that a victim hides.
-      std::int64_t orphans = pool.num_pending() + num_copies;
-      for (std::int64_t i = 0; i < steps.size(); ++i) orphans += steps[i].num_copies;
+      const std::int64_t orphans = pool.num_pending() + pool.num_used();
       return blocks * (Evict::kNeedsLeaves ? 1 + config.num_groups : 1) + orphans;
     } else {
       return blocks;

@@ -7,8 +7,9 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-/// A victim is a leaf among the cached blocks: what builds on it goes first. Below it can only be orphans: blocks that merely a copy
-/// of a step in flight, or a step itself, still names. They are hidden together with it, so that nothing findable lacks an ancestor.
+/// A victim is a leaf among the cached blocks: what builds on it goes first. Below it there can still be orphans, whose holders do not
+/// hold it: sources of copies in flight, pending blocks, and blocks of a fork whose sibling adopted another parent. They are hidden
+/// together with it, so that nothing findable lacks an ancestor; their holders keep them as private blocks.
 template <class Core>
 class Eviction {
  public:

@@ -38,8 +38,9 @@ struct SeqRow {
   std::uint32_t generation = 0;
   std::uint32_t num_entries = 0;
   std::uint32_t first_live[kMaxCacheGroups] = {};
-  std::int64_t rewritten_from = 0;    ///< aborted steps wrote tokens from here on ...
-  std::uint32_t rewritten_stamp = 0;  ///< ... the oldest of them in this transaction
+  /// Aborted steps wrote tokens from here on, the oldest of them in this transaction. Stays with the row: too long is safe.
+  std::int64_t rewritten_from = std::numeric_limits<std::int64_t>::max();
+  std::uint32_t rewritten_stamp = 0;
   bool alive = false;
   bool content_lost = false;  ///< an aborted step gave its blocks to others before they came back
 };
@@ -108,8 +109,6 @@ class SeqRows {
     row.num_tokens = 0;
     row.num_entries = 0;
     row.content_lost = false;
-    row.rewritten_stamp = 0;
-    row.rewritten_from = std::numeric_limits<std::int64_t>::max();
     for (std::uint32_t& first : row.first_live) first = 0;
   }
 

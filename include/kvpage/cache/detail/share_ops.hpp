@@ -112,7 +112,9 @@ CacheResult<SharedPrefix> share_hit(Core& core, SeqId seq, const PrefixHit& hit)
   if (!core.rows.alive(seq)) return dead_seq(seq);
   SeqRow& row = core.rows.row(seq.slot);
   if (row.num_tokens != 0) return refuse(CacheRefusalKind::kNotEmpty, 0, row.num_tokens);
-  if (row.origin.name_space != hit.name_space.value) return refuse(CacheRefusalKind::kBadNamespace, hit.name_space.value, row.origin.name_space);
+  if (row.origin.name_space != hit.name_space.value) {
+    return refuse(CacheRefusalKind::kBadNamespace, hit.name_space.value, row.origin.name_space);
+  }
   if (row.origin.detached || !hit_is_fresh(core, hit)) return refuse(CacheRefusalKind::kStaleHit, hit.num_tokens, 0);
   if (hit.num_blocks > core.config.max_blocks_per_seq) {
     return refuse(CacheRefusalKind::kTableFull, hit.num_blocks, core.config.max_blocks_per_seq);
