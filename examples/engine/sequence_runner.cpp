@@ -95,12 +95,13 @@ void SequenceRunner::plan(std::span<const TokenId> tokens, bool logits_of_all, b
   plan_.sequences.push_back({.q_begin = 0, .q_count = count, .first_pos = first_pos});
   plan_.tokens.assign(tokens.begin(), tokens.end());
   plan_.kv_lens.push_back(table.num_tokens);
-  plan_.block_ids.assign(table.blocks.begin(), table.blocks.end());
-  plan_.indptr.push_back(static_cast<std::int64_t>(table.blocks.size()));
+  PlannedGroup& group = plan_.groups[0];
+  group.block_ids.assign(table.blocks.begin(), table.blocks.end());
+  group.indptr.push_back(static_cast<std::int64_t>(table.blocks.size()));
   for (std::int64_t position = first_pos; position < table.num_tokens; ++position) {
     const BlockId block = table.blocks[static_cast<std::size_t>(position / block_size)];
     plan_.positions.push_back(position);
-    plan_.write_slots.push_back({block, static_cast<std::uint32_t>(position % block_size)});
+    group.write_slots.push_back({block, static_cast<std::uint32_t>(position % block_size)});
   }
   const std::int64_t first_row = logits_of_all ? 0 : count - 1;
   for (std::int64_t row = first_row; (logits_of_all || logits_of_last) && row < count; ++row) plan_.logit_rows.push_back(row);

@@ -20,10 +20,10 @@ BatchPlan good_plan() {
   plan.sequences = {{.q_begin = 0, .q_count = 3, .first_pos = 3}, {.q_begin = 3, .q_count = 1, .first_pos = 0}};
   plan.tokens = {10, 11, 12, 13};
   plan.positions = {3, 4, 5, 0};
-  plan.write_slots = {{BlockId{7}, 3}, {BlockId{2}, 0}, {BlockId{2}, 1}, {BlockId{5}, 0}};
+  plan.groups[0].write_slots = {{BlockId{7}, 3}, {BlockId{2}, 0}, {BlockId{2}, 1}, {BlockId{5}, 0}};
   plan.kv_lens = {6, 1};
-  plan.indptr = {0, 2, 3};
-  plan.block_ids = {BlockId{7}, BlockId{2}, BlockId{5}};
+  plan.groups[0].indptr = {0, 2, 3};
+  plan.groups[0].block_ids = {BlockId{7}, BlockId{2}, BlockId{5}};
   plan.logit_rows = {2, 3};
   return plan;
 }
@@ -41,7 +41,7 @@ std::string broken_rule(Change change) {
 
 TEST_CASE("sched.batch_plan.a_good_plan_is_valid", "[sched]") {
   CHECK(broken_rule([](BatchPlan&) {}).empty());
-  CHECK(broken_rule([](BatchPlan& p) { p.write_slots[1] = kvpage::kNoSlot; }).empty());  // a query-only row
+  CHECK(broken_rule([](BatchPlan& p) { p.groups[0].write_slots[1] = kvpage::kNoSlot; }).empty());  // a query-only row
   BatchPlan empty;
   empty.clear();
   CHECK(kvpage::validate(empty, kBlockSize).has_value());
@@ -54,15 +54,21 @@ TEST_CASE("sched.batch_plan.every_broken_rule_is_named", "[sched]") {
   CHECK(broken_rule([](BatchPlan& p) { p.sequences[1].q_begin = 2; }) == "the rows of the sequences follow each other without gap");
   CHECK(broken_rule([](BatchPlan& p) { p.sequences[1].q_count = 2; }) == "the rows of a sequence lie inside the step");
   CHECK(broken_rule([](BatchPlan& p) { p.kv_lens[0] = 7; }) == "kv_len = first_pos + q_count");
-  CHECK(broken_rule([](BatchPlan& p) { p.indptr[1] = 4; }) == "block tables follow each other");
-  CHECK(broken_rule([](BatchPlan& p) { p.indptr[1] = 1; }) == "a block table covers kv_len");
+  CHECK(broken_rule([](BatchPlan& p) { p.groups[0].indptr[1] = 4; }) == "block tables follow each other");
+  CHECK(broken_rule([](BatchPlan& p) { p.groups[0].indptr[1] = 1; }) == "a block table covers kv_len");
   CHECK(broken_rule([](BatchPlan& p) { p.positions[1] = 9; }) == "positions of a sequence are consecutive");
-  CHECK(broken_rule([](BatchPlan& p) { p.write_slots[0].offset = 2; }) == "a write slot is the table's place of its position");
-  CHECK(broken_rule([](BatchPlan& p) { p.sequences.pop_back(), p.kv_lens.pop_back(), p.indptr.pop_back(), p.block_ids.pop_back(); }) ==
-        "every token belongs to a sequence");
+  CHECK(broken_rule([](BatchPlan& p) { p.groups[0].write_slots[0].offset = 2; }) == "a write slot is the table's place of its position");
   CHECK(broken_rule([](BatchPlan& p) {
-          p.block_ids[2] = BlockId{2};
-          p.write_slots[3] = {BlockId{2}, 0};
+          p.sequences.pop_back(), p.kv_lens.pop_back();
+          p.groups[0].indptr.pop_back(), p.groups[0].block_ids.pop_back();
+        }) == "every token belongs to a sequence");
+  CHECK(broken_rule([](BatchPlan& p) { p.groups.clear(); }) == "a plan has at least one cache group");
+  CHECK(broken_rule([](BatchPlan& p) {
+          p.groups.push_back(p.groups[0]);  // the second group's tokens would overwrite the first one's
+        }) == "no two tokens are written to one slot");
+  CHECK(broken_rule([](BatchPlan& p) {
+          p.groups[0].block_ids[2] = BlockId{2};
+          p.groups[0].write_slots[3] = {BlockId{2}, 0};
         }) == "no two tokens are written to one slot");
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {3, 2}; }) == "logit rows ascend inside the step");
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {4}; }) == "logit rows ascend inside the step");

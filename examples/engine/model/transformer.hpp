@@ -192,14 +192,15 @@ template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::append(std::int64_t index, const BatchPlan& plan) {
   const std::int64_t stride = spec_.num_kv_heads * spec_.head_dim;
   return backend_.append_kv(AppendKvArgs<KV>{.view = pool_.view(index), .k = workspace_.k.data(), .v = workspace_.v.data(),
-                                             .k_stride = stride, .v_stride = stride, .slots = plan.write_slots.data(),
+                                             .k_stride = stride, .v_stride = stride, .slots = plan.groups[0].write_slots.data(),
                                              .num_tokens = plan.num_tokens(), .positions = plan.positions.data(),
                                              .key_bias = key_bias_of(index)});
 }
 
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::attend(std::int64_t index, const BatchPlan& plan) {
-  const KVTables tables{plan.indptr.data(), plan.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()};
+  const PlannedGroup& group = plan.groups[0];
+  const KVTables tables{group.indptr.data(), group.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()};
   const std::int64_t stride = spec_.num_q_heads * spec_.head_dim;
   PagedAttentionArgs<KV> args;
   args.q = workspace_.q.data();

@@ -18,27 +18,45 @@ struct PlannedSequence {
   std::int64_t first_pos = 0;  ///< position of row q_begin
 };
 
+/// Where one cache group (the layers that share a block table) keeps the keys and values of a step.
+struct PlannedGroup {
+  std::vector<std::int64_t> indptr;  // [num_seqs + 1], table of sequence s = block_ids[indptr[s], indptr[s + 1])
+  std::vector<BlockId> block_ids;    // [indptr[num_seqs]], kNoBlock where a sliding window has passed
+  std::vector<KVSlot> write_slots;   // [num_tokens], kNoSlot = query only
+};
+
+/// One page on its way between the pool and a host tier.
+struct BlockTransfer {
+  enum class Kind : std::uint8_t { kDemote, kPromote };
+  Kind kind{};
+  BlockId block = kNoBlock;
+  std::uint32_t tier_slot = 0;
+  friend constexpr bool operator==(const BlockTransfer&, const BlockTransfer&) = default;
+};
+
 /// Everything a model needs to run one step: which tokens, where their keys and values go, which rows give logits.
 /// It owns its numbers and points into nobody's state; reusing one object allocates nothing once its vectors have grown.
+/// Order of work: transfers, copies, forward pass.
 struct BatchPlan {
   std::uint64_t step = 0;
   std::vector<PlannedSequence> sequences;
   std::vector<TokenId> tokens;           // [num_tokens], rows of all sequences, in their order
   std::vector<std::int64_t> positions;   // [num_tokens]
-  std::vector<KVSlot> write_slots;       // [num_tokens], kNoSlot = query only
   std::vector<std::int64_t> kv_lens;     // [num_seqs], tokens in the cache once the step has run
-  std::vector<std::int64_t> indptr;      // [num_seqs + 1], table of sequence s = block_ids[indptr[s], indptr[s + 1])
-  std::vector<BlockId> block_ids;        // [indptr[num_seqs]]
-  std::vector<CopyOp> copies;            // run before the forward pass, in order
+  std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
+  std::vector<BlockTransfer> transfers;  // in order
+  std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
 
   std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(tokens.size()); }
   std::int64_t num_seqs() const noexcept { return static_cast<std::int64_t>(sequences.size()); }
 
-  /// Empties the plan and keeps its memory.
-  void clear() noexcept {
-    sequences.clear(), tokens.clear(), positions.clear(), write_slots.clear(), kv_lens.clear();
-    indptr.assign(1, 0), block_ids.clear(), copies.clear(), logit_rows.clear();
+  /// Empties the plan for `num_groups` cache groups and keeps its memory.
+  void clear(std::int64_t num_groups = 1) {
+    sequences.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
+    transfers.clear(), copies.clear(), logit_rows.clear();
+    groups.resize(static_cast<std::size_t>(num_groups));
+    for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }
 };
 
@@ -49,33 +67,54 @@ struct PlanError {
 };
 
 namespace detail {
-/// The rules for sequence s: contiguous rows and positions, a table that covers them, slots that agree with the table.
-inline const char* broken_rule(const BatchPlan& plan, std::size_t s, std::int64_t rows_before, std::int64_t block_size) noexcept {
+/// The rules for sequence s: contiguous rows and positions.
+inline const char* broken_rule(const BatchPlan& plan, std::size_t s, std::int64_t rows_before) noexcept {
   const PlannedSequence& seq = plan.sequences[s];
   if (seq.q_count < 1) return "a planned sequence has at least one token";
   if (seq.q_begin != rows_before) return "the rows of the sequences follow each other without gap";
   if (seq.q_count > plan.num_tokens() - seq.q_begin) return "the rows of a sequence lie inside the step";
   if (seq.first_pos < 0 || plan.kv_lens[s] != seq.first_pos + seq.q_count) return "kv_len = first_pos + q_count";
-  if (plan.indptr[s] < 0 || plan.indptr[s + 1] < plan.indptr[s]) return "block tables follow each other";
-  if (plan.indptr[s + 1] - plan.indptr[s] < ceil_div(plan.kv_lens[s], block_size)) return "a block table covers kv_len";
   for (std::int64_t i = 0; i < seq.q_count; ++i) {
     const auto row = static_cast<std::size_t>(seq.q_begin + i);
-    const std::int64_t position = seq.first_pos + i;
-    if (plan.positions[row] != position) return "positions of a sequence are consecutive";
-    const KVSlot slot = plan.write_slots[row];
+    if (plan.positions[row] != seq.first_pos + i) return "positions of a sequence are consecutive";
+  }
+  return nullptr;
+}
+
+/// The rules for sequence s in one group: a table that covers it, slots that agree with the table.
+inline const char* broken_rule(const BatchPlan& plan, const PlannedGroup& group, std::size_t s, std::int64_t block_size) noexcept {
+  const PlannedSequence& seq = plan.sequences[s];
+  if (group.indptr[s] < 0 || group.indptr[s + 1] < group.indptr[s]) return "block tables follow each other";
+  if (group.indptr[s + 1] - group.indptr[s] < ceil_div(plan.kv_lens[s], block_size)) return "a block table covers kv_len";
+  for (std::int64_t i = 0; i < seq.q_count; ++i) {
+    const KVSlot slot = group.write_slots[static_cast<std::size_t>(seq.q_begin + i)];
     if (slot == kNoSlot) continue;
-    const auto entry = static_cast<std::size_t>(plan.indptr[s] + position / block_size);
-    if (slot.block != plan.block_ids[entry] || slot.offset != position % block_size)
+    const std::int64_t position = seq.first_pos + i;
+    const auto entry = static_cast<std::size_t>(group.indptr[s] + position / block_size);
+    if (slot.block == kNoBlock || slot.block != group.block_ids[entry] || slot.offset != position % block_size)
       return "a write slot is the table's place of its position";
   }
   return nullptr;
 }
 
+/// The rules for the sizes of one group.
+inline const char* broken_rule(const BatchPlan& plan, const PlannedGroup& group) noexcept {
+  if (group.write_slots.size() != plan.tokens.size()) return "every token has a position and a slot";
+  if (group.indptr.size() != plan.sequences.size() + 1 || group.indptr[0] != 0 ||
+      group.indptr.back() != static_cast<std::int64_t>(group.block_ids.size())) {
+    return "every sequence has a length and a block table";
+  }
+  return nullptr;
+}
+
+/// Over all groups: they share one pool.
 inline bool slots_are_unique(const BatchPlan& plan) {
   std::vector<std::uint64_t> seen;
-  seen.reserve(plan.write_slots.size());
-  for (const KVSlot slot : plan.write_slots) {
-    if (slot != kNoSlot) seen.push_back((std::uint64_t{slot.block.value} << 32) | slot.offset);
+  seen.reserve(plan.tokens.size() * plan.groups.size());
+  for (const PlannedGroup& group : plan.groups) {
+    for (const KVSlot slot : group.write_slots) {
+      if (slot != kNoSlot) seen.push_back((std::uint64_t{slot.block.value} << 32) | slot.offset);
+    }
   }
   std::sort(seen.begin(), seen.end());
   return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
@@ -84,18 +123,18 @@ inline bool slots_are_unique(const BatchPlan& plan) {
 
 /// Checks every rule that a plan must obey before it may run. Cost: O(tokens log tokens); for tests and checked builds.
 inline Expected<void, PlanError> validate(const BatchPlan& plan, std::int64_t block_size) {
-  const std::size_t n = plan.tokens.size();
-  if (plan.positions.size() != n || plan.write_slots.size() != n) return Unexpected{PlanError{"every token has a position and a slot", 0}};
+  if (plan.positions.size() != plan.tokens.size()) return Unexpected{PlanError{"every token has a position and a slot", 0}};
   const std::size_t num_seqs = plan.sequences.size();
-  if (plan.kv_lens.size() != num_seqs || plan.indptr.size() != num_seqs + 1 || plan.indptr[0] != 0 ||
-      plan.indptr.back() != static_cast<std::int64_t>(plan.block_ids.size())) {
-    return Unexpected{PlanError{"every sequence has a length and a block table", 0}};
+  if (plan.kv_lens.size() != num_seqs) return Unexpected{PlanError{"every sequence has a length and a block table", 0}};
+  if (plan.groups.empty()) return Unexpected{PlanError{"a plan has at least one cache group", 0}};
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    if (const char* rule = detail::broken_rule(plan, plan.groups[g])) return Unexpected{PlanError{rule, static_cast<std::int64_t>(g)}};
   }
   std::int64_t rows = 0;
   for (std::size_t s = 0; s < num_seqs; ++s) {
-    if (const char* rule = detail::broken_rule(plan, s, rows, block_size)) {
-      return Unexpected{PlanError{rule, static_cast<std::int64_t>(s)}};
-    }
+    const char* rule = detail::broken_rule(plan, s, rows);
+    for (std::size_t g = 0; rule == nullptr && g < plan.groups.size(); ++g) rule = detail::broken_rule(plan, plan.groups[g], s, block_size);
+    if (rule != nullptr) return Unexpected{PlanError{rule, static_cast<std::int64_t>(s)}};
     rows += plan.sequences[s].q_count;
   }
   if (rows != plan.num_tokens()) return Unexpected{PlanError{"every token belongs to a sequence", rows}};
