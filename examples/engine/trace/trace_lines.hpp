@@ -1,0 +1,63 @@
+/// \file What the lines of a recorded trace say: its header, a request, a planned row. docs/traces.md describes the format.
+#pragma once
+
+#include <kvpage/cache/block_allocator_config.hpp>
+#include <kvpage/cache/block_ids.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// Version of the format that this program writes, and the newest that it reads.
+inline constexpr std::int64_t kTraceVersion = 1;
+
+/// First line of a trace: what its numbers refer to. A value of 0 or "" is not known.
+struct TraceHeader {
+  std::uint64_t seed = 0;
+  std::string commit;
+  std::int64_t num_blocks = 0;
+  std::int64_t block_size = 0;
+  std::vector<std::int64_t> window_tokens;  ///< per cache group: 0 = full attention
+  std::int64_t page_bytes = 0;
+  std::string policy;  ///< name of the eviction policy
+
+  [[nodiscard]] static TraceHeader of(const BlockAllocatorConfig& config) {
+    TraceHeader header;
+    header.num_blocks = config.num_blocks;
+    header.block_size = config.block_size;
+    for (std::int64_t g = 0; g < config.num_groups; ++g) header.window_tokens.push_back(config.window(g));
+    return header;
+  }
+};
+
+/// A request as it was submitted.
+struct TraceRequest {
+  std::int64_t t_ns = 0;  ///< set by the recorder
+  std::string id;
+  std::vector<TokenId> prompt_ids;
+  std::int64_t max_tokens = 0;
+  std::string tenant;  ///< requests of different tenants share no prefix
+  std::optional<std::int64_t> priority;  ///< retention priority of its blocks, 0 (first out) to 100
+  std::int64_t ttl_ns = 0;               ///< how long that priority counts; 0 = without end
+};
+
+/// The end of a request.
+struct TraceFinish {
+  std::int64_t t_ns = 0;  ///< set by the recorder
+  std::string id;
+  std::string reason;
+  std::vector<TokenId> output_ids;
+};
+
+/// One sequence's part in a planned step.
+struct PlannedRow {
+  std::string id;  ///< of the request
+  SeqId seq{};
+  std::int64_t first_position = 0;
+  std::int64_t num_tokens = 0;
+};
+
+}  // namespace kvpage::engine

@@ -1,0 +1,68 @@
+/// \file TraceRecorder: writes what an engine and its block allocator do as JSON lines.
+#pragma once
+
+#include "engine/trace/trace_lines.hpp"
+
+#include <kvpage/base/expected.hpp>
+#include <kvpage/cache/cache_events.hpp>
+#include <kvpage/cache/capacity_snapshot.hpp>
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kvpage::engine {
+
+/// Why a trace cannot be written or read.
+struct TraceError {
+  std::string message;
+};
+
+/// Nanoseconds since any fixed moment; the recorder has no clock of its own.
+using TraceClock = std::function<std::int64_t()>;
+
+/// Lines are buffered and written whole, so that the trace of a killed process is readable up to where it ends.
+/// Threads: the one that owns the allocator. Cost: some 20 bytes per event.
+class TraceRecorder {
+ public:
+  /// Creates `path` and writes the header. Errors: a file that cannot be created.
+  static Expected<std::unique_ptr<TraceRecorder>, TraceError> open(const std::string& path, const TraceHeader& header, TraceClock now_ns);
+  /// Records into any stream.
+  TraceRecorder(std::unique_ptr<std::ostream> out, std::string name, const TraceHeader& header, TraceClock now_ns);
+  TraceRecorder(const TraceRecorder&) = delete;
+  TraceRecorder& operator=(const TraceRecorder&) = delete;
+  ~TraceRecorder();
+
+  void submit(const TraceRequest& request);
+  /// What the next sealed step is going to compute.
+  void plan(std::span<const PlannedRow> rows);
+  void finish(const TraceFinish& end);
+  /// The allocator's own count, so that readers can check theirs.
+  void capacity(const CapacitySnapshot& snapshot);
+  void event(const CacheEvent& event);
+
+  /// The newest sealed step.
+  [[nodiscard]] StepId step() const noexcept { return step_; }
+  /// Writes out what is buffered. Errors: anything that could not be written since the start, such as a full disk.
+  [[nodiscard]] Expected<void, TraceError> flush();
+
+ private:
+  void begin_line(std::string_view kind);
+  void end_line();
+  void end_events();
+  void write_out();
+
+  std::unique_ptr<std::ostream> out_;
+  std::string name_;
+  TraceClock now_ns_;
+  std::string buffer_;
+  StepId step_{};
+  StepId events_step_{};  ///< of the event line that is being written
+  int num_events_ = 0;    ///< in it; 0 = none is being written
+  bool failed_ = false;
+};
+
+}  // namespace kvpage::engine
