@@ -93,12 +93,28 @@ struct AllocatorCore {
     log.push(pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); }));
   }
   /// ... or final.
-  void acquire_for_good(std::uint32_t b) { pool.acquire(b); }
-  void drop_for_good(std::uint32_t b) {
+  void acquire_for_good(std::uint32_t b, SeqId seq = {}) {
+    pool.acquire(b);
+    if constexpr (kEvents) events.on_event({.kind = CacheEventKind::kShare, .block = BlockId{b}, .seq = seq});
+  }
+  void drop_for_good(std::uint32_t b, SeqId seq = {}) {
     pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); });
+    if constexpr (kEvents) {
+      const auto kind = pool.record(b).ref > 0 ? CacheEventKind::kUnshare : CacheEventKind::kFree;
+      events.on_event({.kind = kind, .block = BlockId{b}, .seq = seq});
+    }
   }
   void drain(std::uint8_t from, std::uint8_t next) {
     pool.drain(from, next, [this](std::uint32_t x) { return info(x); });
+  }
+
+  /// An event of a step as a whole.
+  void emit(CacheEventKind kind, StepId step) {
+    if constexpr (kEvents) {
+      events.on_event({.kind = kind, .step = step});
+    } else {
+      static_cast<void>(kind), static_cast<void>(step);
+    }
   }
 
   /// Undo entries that `blocks` takes can need.

@@ -108,8 +108,8 @@ void replace_entry(Core& core, std::uint32_t slot, std::int64_t group, std::uint
                    std::int64_t last_token) {
   BlockId& entry = core.rows.table(slot, group)[i];
   const BlockId old = entry;
-  entry = BlockId{core.take()};
   core.log_row(UndoKind::kSet, slot, group, i, old.value);
+  entry = BlockId{core.take()};
   const std::int64_t begin = i * core.config.block_size;
   const std::int64_t end = std::min(begin + core.config.block_size, core.rows.row(slot).num_tokens);
   const std::int64_t kept = last_token >= end ? std::max<std::int64_t>(0, first_token - begin) : end - begin;

@@ -92,9 +92,9 @@ class Publisher {
       emit(CacheEventKind::kPublish, mine, kNoBlock, g, node);
       return;
     }
-    core_.acquire_for_good(known);
+    core_.acquire_for_good(known, seq_);
     core_.rows.table(seq_.slot, g)[i] = BlockId{known};
-    core_.drop_for_good(mine.value);
+    core_.drop_for_good(mine.value, seq_);
     emit(CacheEventKind::kAdopt, BlockId{known}, mine, g, node);
   }
 

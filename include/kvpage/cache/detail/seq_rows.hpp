@@ -38,6 +38,7 @@ struct SeqRow {
   std::uint32_t generation = 0;
   std::uint32_t num_entries = 0;
   std::uint32_t first_live[kMaxCacheGroups] = {};
+  std::uint32_t reported_generation = 0;  ///< of the sequence that events last named
   /// Aborted steps wrote tokens from here on, the oldest of them in this transaction. Stays with the row: too long is safe.
   std::int64_t rewritten_from = std::numeric_limits<std::int64_t>::max();
   std::uint32_t rewritten_stamp = 0;

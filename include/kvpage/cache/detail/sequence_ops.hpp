@@ -17,11 +17,13 @@ CacheResult<SeqId> create_seq(Core& core, const SeqOrigin& origin) {
     const std::int64_t known = core.index.namespaces().size();
     if (origin.name_space >= known) return refuse(CacheRefusalKind::kBadNamespace, origin.name_space, known);
   }
-  if (const auto room = check_log(core, 2); !room) return Unexpected{room.error()};
+  if (const auto room = check_log(core, 3); !room) return Unexpected{room.error()};
   const std::uint32_t slot = core.rows.next_slot();
   if (core.steps.num_sealed() > 0) core.log.push({UndoKind::kSettled, slot, core.rows.row(slot).settled_after});
   core.log_row(UndoKind::kCreate, slot, 0, core.rows.row(slot).origin.packed(), core.rows.row(slot).generation);
-  return core.rows.open(origin);
+  const SeqId seq = core.rows.open(origin);
+  if constexpr (Core::kEvents) core.log_row(UndoKind::kStart, slot, 0, 0, seq.generation);
+  return seq;
 }
 
 template <class Core>
@@ -38,10 +40,10 @@ CacheResult<void> grow_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
   const std::int64_t need = (entries - row.num_entries) * groups;
   if (const auto blocks = check_blocks(core, need); !blocks) return blocks;
   if (const auto room = check_log(core, core.entries_for_takes(need) + 1); !room) return room;
+  core.log_resize(seq.slot);
   for (std::uint32_t i = row.num_entries; i < entries; ++i) {
     for (std::int64_t g = 0; g < groups; ++g) core.rows.table(seq.slot, g)[i] = BlockId{core.take()};
   }
-  core.log_resize(seq.slot);
   core.set_length(row, num_tokens);
   return {};
 }
@@ -51,7 +53,7 @@ CacheResult<SeqId> fork_seq(Core& core, SeqId parent) {
   if (!core.rows.alive(parent)) return dead_seq(parent);
   const std::int64_t groups = core.config.num_groups;
   const SeqRow& source = core.rows.row(parent.slot);
-  if (const auto room = check_log(core, source.num_entries * groups + 2); !room) return Unexpected{room.error()};
+  if (const auto room = check_log(core, source.num_entries * groups + 3); !room) return Unexpected{room.error()};
   const auto child = create_seq(core, source.origin);
   if (!child) return child;
   SeqRow& row = core.rows.row(child->slot);

@@ -39,6 +39,7 @@ CacheResult<StepId> seal_open(Core& core) {
   core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin, .epoch = core.epoch,
                    .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane});
   core.open = false;
+  core.emit(CacheEventKind::kSeal, step);
   return step;
 }
 
@@ -101,6 +102,7 @@ CacheResult<void> retire_step(Core& core, StepId step) {
   }
   const StepRecord record = core.steps.oldest();
   core.steps.pop_oldest();
+  core.emit(CacheEventKind::kRetire, step);
   release_copies(core, record);
   core.drain(record.lane, kNoLane);
   return {};
@@ -118,6 +120,7 @@ CacheResult<void> commit_step(Core& core, StepId step, bool retire) {
   }
   core.log.settle(core.steps.oldest_sealed().log_end);
   core.steps.commit_oldest_sealed();
+  core.emit(CacheEventKind::kCommit, step);
   if (core.steps.num_sealed() == 0) core.log.clear();
   return retire ? retire_step(core, step) : CacheResult<void>{};
 }
@@ -131,14 +134,12 @@ CacheResult<std::int64_t> abort_step(Core& core, StepId step) {
   }
   const StepRecord record = core.steps.newest();
   core.steps.pop_newest();
+  core.emit(CacheEventKind::kAbort, step);
   SealedUndo<Core> undo{core, record};
   while (core.log.end() > record.log_begin) undo.apply(core.log.pop());
   const std::int64_t num_lost = undo.mark_lost_rows();
   release_copies(core, record);
   core.drain(record.lane, core.steps.release_lane());
-  if constexpr (Core::kEvents) {
-    core.events.on_event({.kind = CacheEventKind::kAbort, .step = step});
-  }
   return num_lost;
 }
 

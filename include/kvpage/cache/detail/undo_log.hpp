@@ -37,6 +37,7 @@ enum class UndoKind : std::uint8_t {
   kUnexternal, ///< block: external - 1; cookie = generation
   kCopy,       ///< a copy was recorded, block = its source
   kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
+  kStart,      ///< row came to life under generation = block; written for readers of events only, undoes nothing
 };
 
 /// Two words, written whole: narrow stores that are read back as one would cost more than the entry itself.

@@ -63,7 +63,7 @@ class SealedUndo {
     switch (e.kind()) {
       case UndoKind::kCreate: end_row(e); return;
       case UndoKind::kSettled: core_.rows.row(e.block()).settled_after = e.cookie(); return;
-      case UndoKind::kDelete: core_.rows.reopen(e.row()); return;
+      case UndoKind::kDelete: revive(e.row()); return;
       case UndoKind::kResize: resize(e); return;
       case UndoKind::kPop: push_back(e); return;
       case UndoKind::kSet: set_back(e); return;
@@ -111,12 +111,26 @@ class SealedUndo {
     return row.alive && row.settled_after < step_.id.value;
   }
 
+  [[nodiscard]] SeqId seq_of(std::uint32_t slot) const noexcept { return {slot, core_.rows.row(slot).generation}; }
+  void emit(CacheEventKind kind, std::uint32_t slot) {
+    if constexpr (Core::kEvents) {
+      core_.events.on_event({.kind = kind, .seq = seq_of(slot)});
+    } else {
+      static_cast<void>(kind), static_cast<void>(slot);
+    }
+  }
+
+  void revive(std::uint32_t slot) {
+    core_.rows.reopen(slot);
+    emit(CacheEventKind::kSeqStart, slot);
+  }
+
   void drop_entries(std::uint32_t slot, std::uint32_t down_to) {
     SeqRow& row = core_.rows.row(slot);
     for (std::uint32_t i = row.num_entries; i-- > down_to;) {
       for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
         const BlockId b = core_.rows.table(slot, g)[i];
-        if (i >= row.first_live[g]) core_.drop_for_good(b.value);
+        if (i >= row.first_live[g]) core_.drop_for_good(b.value, seq_of(slot));
       }
     }
     row.num_entries = std::min(row.num_entries, down_to);
@@ -127,8 +141,10 @@ class SealedUndo {
     if (core_.rows.row(e.row()).alive) {  // else released by a direct commit
       drop_entries(e.row(), 0);
       core_.rows.close(e.row());
+      emit(CacheEventKind::kSeqEnd, e.row());
     }
     core_.rows.restore_identity(e.row(), e.block(), SeqOrigin::unpack(e.index()));
+    core_.rows.row(e.row()).reported_generation = e.block();
     core_.rows.row(e.row()).settled_after = 0;
     if (core_.epoch != step_.epoch) core_.rows.row(e.row()).origin.detached = true;  // a reset came in between
   }
@@ -160,7 +176,7 @@ class SealedUndo {
     if (!restorable(e.row())) return;
     SeqRow& row = core_.rows.row(e.row());
     core_.rows.table(e.row(), e.group())[e.index()] = BlockId{e.block()};
-    if (e.block() != kNoBlock.value) core_.acquire_for_good(e.block());
+    if (e.block() != kNoBlock.value) core_.acquire_for_good(e.block(), seq_of(e.row()));
     if (e.group() == 0) row.num_entries = e.index() + 1;
   }
 
@@ -169,14 +185,14 @@ class SealedUndo {
     BlockId& entry = core_.rows.table(e.row(), e.group())[e.index()];
     if (!row.alive || e.index() >= row.num_entries || e.index() < row.first_live[e.group()]) return;
     const BlockId taken = std::exchange(entry, BlockId{e.block()});
-    core_.acquire_for_good(e.block());
-    core_.drop_for_good(taken.value);
+    core_.acquire_for_good(e.block(), seq_of(e.row()));
+    core_.drop_for_good(taken.value, seq_of(e.row()));
   }
 
   void refill_front(const UndoEntry& e) {
     if (!restorable(e.row())) return;
     core_.rows.table(e.row(), e.group())[e.index()] = BlockId{e.block()};
-    core_.acquire_for_good(e.block());
+    core_.acquire_for_good(e.block(), seq_of(e.row()));
   }
 
   Core& core_;
