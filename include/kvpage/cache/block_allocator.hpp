@@ -106,7 +106,7 @@ class BlockAllocator {
 
   /// The id of a namespace, new or old. Errors: kBadNamespace, kNoNamespace.
   CacheResult<NamespaceId> intern(std::span<const NamespaceField> fields) requires Core::kIndexed {
-    const auto id = core_.index.namespaces().intern(fields);
+    const auto id = core_.index.intern(fields);
     if (!id) return Unexpected{id.error()};
     return NamespaceId{*id};
   }

@@ -1,6 +1,7 @@
 /// \file CacheTransaction: the open transaction of a BlockAllocator; every change goes through one, and an unfinished one never happened.
 #pragma once
 
+#include <kvpage/cache/cache_victim.hpp>
 #include <kvpage/cache/detail/share_ops.hpp>
 #include <kvpage/cache/detail/step_ops.hpp>
 
@@ -83,6 +84,13 @@ class CacheTransaction {
   /// Copies that the step must do, in order, before its forward pass. Valid until the next operation.
   [[nodiscard]] std::span<const CopyOp> copies() const noexcept {
     return core().lane_copies(core().lane).first(static_cast<std::size_t>(core().num_copies));
+  }
+
+  /// Calls fn(const CacheVictim&) for each cached block that this transaction took for new content, in order: the last chance to keep
+  /// that content elsewhere. Requires: PrefixIndexOptions::portable_keys. Cost: linear in the transaction's changes.
+  template <class Fn>
+  void for_each_victim(Fn&& fn) const requires Core::kIndexed {
+    detail::for_each_victim(core(), std::forward<Fn>(fn));
   }
 
   /// Ends planning: call it just before the launch. Errors: kBusy (two steps wait for commit already); the transaction stays open.

@@ -4,6 +4,7 @@
 #include <kvpage/cache/block_ids.hpp>
 #include <kvpage/cache/detail/block_records.hpp>
 #include <kvpage/cache/eviction_policy.hpp>
+#include <kvpage/cache/portable_key.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -15,6 +16,7 @@ KVPAGE_BEGIN_NAMESPACE
 struct BlockExtra {
   std::int64_t block_index = 0;
   std::uint32_t id = 0;  ///< 0 = none
+  std::span<const PortableExtra> content{};  ///< the same in portable terms; empty with an id: the block has no portable key
 };
 
 /// The prompt to look for.
@@ -51,6 +53,16 @@ struct PrefixHit {
     return std::min(num_tokens, prompt_tokens - 1);
   }
   [[nodiscard]] constexpr bool query_only_last(std::int64_t prompt_tokens) const noexcept { return num_tokens >= prompt_tokens; }
+
+  /// The full blocks alone: what a load from a tier continues.
+  [[nodiscard]] constexpr PrefixHit without_partial() const noexcept {
+    PrefixHit full = *this;
+    full.num_tokens -= partial_tokens;
+    full.partial_tokens = 0;
+    full.partial_node = detail::kNoLink;
+    full.partial_generation = 0;
+    return full;
+  }
 };
 
 /// What `share` attached.

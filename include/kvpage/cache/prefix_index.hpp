@@ -25,6 +25,7 @@ struct PrefixIndexOptions {
   std::int64_t max_namespaces = 256;        ///< with the one that has no fields
   std::int64_t namespace_bytes = 64 * 256;  ///< all fields of all namespaces
   std::int64_t token_granule = 1;           ///< partial hits are rounded down to it; 0 = whole blocks only
+  bool portable_keys = false;               ///< 32 bytes per node and one SHA-256 per published block: what an OffloadTier needs
 
   explicit PrefixIndexOptions(Hash h) : hash(std::move(h)) {}
   /// Requires: Hash is made from a secret, as SipHash13 is.
@@ -52,6 +53,8 @@ class PrefixIndex {
     }
     tree_.attach(arena, config, options.max_namespaces, max_nodes);
     namespaces_.attach(arena, options.max_namespaces, options.namespace_bytes);
+    if (options.portable_keys) portable_ = arena.cut<PortableKey>(options.max_namespaces + max_nodes);
+    if (portable_keys()) portable_[0] = detail::portable_root(config.block_size, 0, {});
     hash_.emplace(options.hash);
     config_ = config;
     granule_ = options.token_granule;
@@ -61,6 +64,29 @@ class PrefixIndex {
   [[nodiscard]] const detail::PrefixTree& tree() const noexcept { return tree_; }
   [[nodiscard]] detail::NamespaceTable& namespaces() noexcept { return namespaces_; }
   [[nodiscard]] const detail::NamespaceTable& namespaces() const noexcept { return namespaces_; }
+
+  /// The id of these fields, new or old. Errors: kBadNamespace, kNoNamespace.
+  CacheResult<std::uint32_t> intern(std::span<const NamespaceField> fields) {
+    const auto id = namespaces_.intern(fields);
+    if (id && portable_keys()) portable_[*id] = detail::portable_root(config_.block_size, fields.size(), namespaces_.bytes(*id));
+    return id;
+  }
+
+  /// True when every node has its portable key.
+  [[nodiscard]] bool portable_keys() const noexcept { return !portable_.empty(); }
+  /// The portable key of a node, or of a namespace by its id. Requires: portable_keys().
+  [[nodiscard]] const PortableKey& portable_key(std::uint32_t node) const noexcept { return portable_[node]; }
+  /// Names a new node. Content behind an extra id without portable terms has no name, nor has what builds on it. Requires: portable_keys().
+  void name_portably(std::uint32_t node, std::span<const PortableExtra> content) noexcept {
+    portable_[node] = portable_child(portable_[tree_[node].parent], tree_[node].extra, tree_.tokens(node), content);
+  }
+  [[nodiscard]] static PortableKey portable_child(const PortableKey& parent, std::uint32_t extra, std::span<const TokenId> tokens,
+                                                  std::span<const PortableExtra> content) noexcept {
+    if (!parent.named() || (extra != 0 && content.empty())) return {};
+    return portable_block_key(parent, tokens, extra == 0 ? std::span<const PortableExtra>{} : content);
+  }
+
+  [[nodiscard]] const BlockAllocatorConfig& config() const noexcept { return config_; }
 
   [[nodiscard]] PrefixKey root_key(std::uint32_t name_space) const { return (*hash_)({name_space, ~std::uint64_t{0}}, 0, {}); }
   [[nodiscard]] PrefixKey key(const PrefixKey& parent, std::uint32_t extra, std::span<const TokenId> tokens) const {
@@ -94,10 +120,13 @@ class PrefixIndex {
     return parent;
   }
 
-  static std::uint32_t extra_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
+  static BlockExtra whole_extra_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
     const auto at = std::lower_bound(extras.begin(), extras.end(), block,
                                      [](const BlockExtra& e, std::int64_t b) { return e.block_index < b; });
-    return at != extras.end() && at->block_index == block ? at->id : 0;
+    return at != extras.end() && at->block_index == block ? *at : BlockExtra{};
+  }
+  static std::uint32_t extra_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
+    return whole_extra_at(extras, block).id;
   }
 
  private:
@@ -172,6 +201,7 @@ class PrefixIndex {
 
   detail::PrefixTree tree_;
   detail::NamespaceTable namespaces_;
+  std::span<PortableKey> portable_;  // [roots and nodes], empty without portable keys
   std::optional<Hash> hash_;
   BlockAllocatorConfig config_{};
   std::int64_t granule_ = 1;

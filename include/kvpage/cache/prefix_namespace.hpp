@@ -88,12 +88,7 @@ class NamespaceTable {
     return bytes_.subspan(spans_[id].begin, spans_[id].size);
   }
 
- private:
-  struct Range {
-    std::size_t begin = 0;
-    std::size_t size = 0;
-  };
-
+  /// The canonical form of sorted fields, little endian; returns its size. Portable keys hash it: it never changes.
   static std::size_t write(std::span<const NamespaceField> fields, std::span<std::byte> out) {
     std::size_t n = 0;
     const auto put = [&](std::uint64_t value, int width) {
@@ -106,6 +101,12 @@ class NamespaceTable {
     }
     return n;
   }
+
+ private:
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+  };
 
   std::span<Range> spans_;
   std::span<std::byte> bytes_;

@@ -16,6 +16,10 @@ void check_node(const Core& core, std::uint32_t n) {
   const PrefixNode& parent = tree[node.parent];
   KVPAGE_ASSERT(parent.alive, "the parent of a node is alive");
   KVPAGE_ASSERT(core.index.key(core.index.node_key(node.parent), node.extra, tree.tokens(n)) == node.key, "a key covers its node");
+  if (core.index.portable_keys() && node.extra == 0) {
+    const PortableKey expected = core.index.portable_child(core.index.portable_key(node.parent), 0, tree.tokens(n), {});
+    KVPAGE_ASSERT(core.index.portable_key(n) == expected, "a portable key covers its node");
+  }
   KVPAGE_ASSERT(tree.map().count(n) == 1, "a node is once in the map");
   KVPAGE_ASSERT(tree.has_blocks(n) || node.first_child != kNoLink, "a tombstone has children");
   KVPAGE_ASSERT(core.open || node.hidden == 0, "nodes are hidden only by an open transaction");

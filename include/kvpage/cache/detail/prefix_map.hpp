@@ -36,6 +36,14 @@ class PrefixMap {
     return kNoLink;
   }
 
+  /// True when `insert` would find a free slot.
+  [[nodiscard]] bool has_room(const PrefixKey& key) const noexcept {
+    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
+      if (slots_[(tag_of(key) + probe) & mask_].node == kNoLink) return true;
+    }
+    return false;
+  }
+
   /// False when no slot is free within kMaxProbes.
   bool insert(const PrefixKey& key, std::uint32_t node) noexcept {
     const std::uint32_t tag = tag_of(key);
