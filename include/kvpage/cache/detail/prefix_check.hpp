@@ -4,6 +4,7 @@
 #include <kvpage/cache/detail/allocator_core.hpp>
 #include <kvpage/cache/detail/digest.hpp>
 #include <kvpage/cache/detail/prefix_tree.hpp>
+#include <kvpage/cache/portable_key.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
