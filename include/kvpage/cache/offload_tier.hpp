@@ -116,7 +116,7 @@ class OffloadTier {
   }
 
   /// A slot for this content, in flight until `demote` or `cancel`. Content that is stored already counts as used now.
-  /// Errors: kBadContent, kNoSlot, kInFlight (it is reserved already), kTableFull.
+  /// Errors: kBadContent, kNoFreeSlot, kInFlight (it is reserved already), kTableFull.
   TierResult<TierDemotion> reserve(const TierContent& content) {
     const auto given = static_cast<std::int64_t>(content.tokens.size());
     if (given != config_.block_size || !content.key.named()) {
@@ -128,7 +128,7 @@ class OffloadTier {
       return TierDemotion{known, false};
     }
     const std::uint32_t s = table_.next_slot();
-    if (s == detail::kNoLink) return refuse(TierRefusalKind::kNoSlot, 1, 0);
+    if (s == detail::kNoLink) return refuse(TierRefusalKind::kNoFreeSlot, 1, 0);
     if (!table_.has_room(content)) {
       return refuse(TierRefusalKind::kTableFull, detail::PrefixMap::kMaxProbes + 1, detail::PrefixMap::kMaxProbes);
     }
@@ -142,7 +142,7 @@ class OffloadTier {
     if (const auto fits = check_page(page.size()); !fits) return fits;
     const PrefixKey page_check = check()(page);
     if (!store_.write(offset(slot) + header_bytes(config_), page) || !write_header(slot, page_check)) {
-      table_.forget(slot);
+      discard(slot);
       return refuse(TierRefusalKind::kStoreFailed, slot_bytes(config_), 0);
     }
     table_.fill(slot, page_check);
@@ -152,7 +152,7 @@ class OffloadTier {
   /// The demotion of a reserved slot does not happen; the slot is free. Errors: kNotReserved.
   TierResult<void> cancel(std::uint32_t slot) {
     if (!table_.in_state(slot, detail::TierSlotState::kReserved)) return wrong_slot(TierRefusalKind::kNotReserved, slot);
-    table_.forget(slot);
+    discard(slot);
     return {};
   }
 
@@ -255,7 +255,7 @@ class OffloadTier {
     return true;
   }
 
-  /// Forgets a stored slot, in the store too; false when the store failed.
+  /// Forgets a slot's content, in the store too: a free slot has no header. False when the store failed.
   bool discard(std::uint32_t slot) {
     table_.forget(slot);
     if constexpr (Store::kPersistent) {
