@@ -9,7 +9,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// The rule that a refused tier operation met, or how a transfer ended.
 enum class TierRefusalKind : std::uint8_t {
-  kNoSlot,       ///< every slot is in flight; need = 1, available = 0
+  kNoFreeSlot,   ///< every slot is in flight; need = 1, available = 0
   kInFlight,     ///< the slot is reserved or held; need = 0, available = its holders
   kNotReserved,  ///< the slot is not reserved for a demotion; need = its number, available = slots
   kNotHeld,      ///< the slot is not held for a promotion, or stores nothing; need = its number, available = slots
@@ -31,7 +31,7 @@ struct TierRefusal {
 /// One sentence for people; static storage.
 [[nodiscard]] constexpr const char* describe(TierRefusalKind kind) noexcept {
   switch (kind) {
-    case TierRefusalKind::kNoSlot: return "every slot of the host tier is in flight";
+    case TierRefusalKind::kNoFreeSlot: return "every slot of the host tier is in flight";
     case TierRefusalKind::kInFlight: return "the slot of the host tier is in flight: end its transfers first";
     case TierRefusalKind::kNotReserved: return "the slot of the host tier is not reserved for a demotion";
     case TierRefusalKind::kNotHeld: return "the slot of the host tier is not held for a promotion, or stores nothing";
