@@ -82,13 +82,9 @@ class BlockAllocator {
   BlockAllocator& operator=(const BlockAllocator&) = delete;
 
   /// Opens the transaction. Errors: kBusy while another one is open.
-  CacheResult<Transaction> begin() {
-    if (core_.open) return detail::refuse(CacheRefusalKind::kBusy, 0, 1);
-    core_.open = true;
+  [[gnu::always_inline]] CacheResult<Transaction> begin() {
+    if (core_.open()) return detail::refuse(CacheRefusalKind::kBusy, 0, 1);
     ++core_.transaction;
-    core_.log_begin = core_.log.end();
-    core_.num_copies = 0;
-    core_.lane = core_.steps.free_lane();
     return Transaction{core_};
   }
 

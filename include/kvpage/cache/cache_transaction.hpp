@@ -64,11 +64,11 @@ class CacheTransaction {
   }
 
   /// One block outside of any table. Errors: kNoBlocks, kLogFull.
-  CacheResult<BlockRef> allocate_block() { return detail::allocate_block(core()); }
+  [[gnu::always_inline]] CacheResult<BlockRef> allocate_block() { return detail::allocate_block(core()); }
   /// A second reference to the same block. Errors: kNotHeld, kLogFull.
   CacheResult<BlockRef> share_block(const BlockRef& ref) { return detail::share_block(core(), ref); }
   /// Gives a reference back; `ref` is empty afterwards, or unchanged when refused. Errors: kNotHeld, kLogFull.
-  CacheResult<void> free_block(BlockRef&& ref) { return detail::free_block(core(), std::move(ref)); }
+  [[gnu::always_inline]] CacheResult<void> free_block(BlockRef&& ref) { return detail::free_block(core(), std::move(ref)); }
   /// Gives references back by raw id, all or none; an id may occur as often as it is held. Errors: kNotHeld, kLogFull.
   CacheResult<void> unref(std::span<const BlockId> ids) { return detail::unref_blocks(core(), ids); }
 
@@ -76,14 +76,14 @@ class CacheTransaction {
   [[nodiscard]] Savepoint mark() const noexcept { return {core().transaction, core().log.end()}; }
   void rollback_to(Savepoint savepoint) {
     KVPAGE_ASSERT(savepoint.transaction == core().transaction && savepoint.position <= core().log.end() &&
-                      savepoint.position >= core().log_begin,
+                      savepoint.position >= core().log_begin(),
                   "a savepoint belongs to the open transaction and was not rolled back itself");
     detail::undo_to(core(), savepoint.position);
   }
 
   /// Copies that the step must do, in order, before its forward pass. Valid until the next operation.
   [[nodiscard]] std::span<const CopyOp> copies() const noexcept {
-    return core().lane_copies(core().lane).first(static_cast<std::size_t>(core().num_copies));
+    return core().lane_copies(core().lane()).first(static_cast<std::size_t>(core().num_copies));
   }
 
   /// Calls fn(const CacheVictim&) for each cached block that this transaction took for new content, in order: the last chance to keep
@@ -102,7 +102,7 @@ class CacheTransaction {
 
   /// Makes the changes final without a launch. Errors: kNeedsSeal (copies were recorded, or blocks were taken while a step waits for
   /// commit); the transaction stays open.
-  CacheResult<void> commit() {
+  [[gnu::always_inline]] CacheResult<void> commit() {
     auto done = detail::commit_open(core());
     if (done) core_ = nullptr;
     return done;
@@ -110,10 +110,7 @@ class CacheTransaction {
 
   /// Takes everything back, exactly. Does nothing on an empty handle.
   void abort() {
-    if (core_ == nullptr) return;
-    detail::undo_to(*core_, core_->log_begin);
-    core_->open = false;
-    core_ = nullptr;
+    if (core_ != nullptr) detail::abort_open(*std::exchange(core_, nullptr));
   }
 
  private:

@@ -24,7 +24,7 @@ template <class Core, class Fn>
 void for_each_victim(const Core& core, Fn&& fn) {
   const auto& index = core.index;
   KVPAGE_ASSERT(index.portable_keys(), "victims are known by portable keys: set PrefixIndexOptions::portable_keys");
-  for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+  for (std::uint64_t p = core.log_begin(); p < core.log.end(); ++p) {
     const UndoEntry& e = core.log.at(p);
     if (e.kind() != UndoKind::kTakeVictim) continue;
     const std::uint32_t n = core.pool.record(e.block()).node;

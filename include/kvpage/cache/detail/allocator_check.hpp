@@ -62,7 +62,7 @@ void check_blocks_state(const Core& core) {
     used += r.state == BlockState::kUsed ? 1 : 0;
     cached += r.state == BlockState::kCached ? 1 : 0;
     KVPAGE_ASSERT((r.ref > 0) == (r.state == BlockState::kUsed), "a block is used exactly while it is referenced");
-    KVPAGE_ASSERT(core.open || !r.hidden(), "nodes are hidden only by an open transaction");
+    KVPAGE_ASSERT(core.open() || !r.hidden, "nodes are hidden only by an open transaction");
     std::int64_t refs = count_table_refs(core, b) + core.pool.record(b).external + r.copy_holds;
     if constexpr (Core::kIndexed) refs += core.pins.per_block[b];
     KVPAGE_ASSERT(refs == r.ref, "a reference count is the number of holders");
@@ -81,7 +81,7 @@ void check_lists(const Core& core) {
   });
   for (std::uint8_t lane = 0; lane < kNumLanes; ++lane) {
     core.pool.lane(lane).for_each_checked(core.pool.records(), [&](std::uint32_t b) {
-      KVPAGE_ASSERT(core.pool.record(b).state == BlockState::kPending, "a lane holds pending blocks");
+      KVPAGE_ASSERT(core.pool.record(b).state == pending_in(static_cast<std::uint8_t>(lane)), "a lane holds pending blocks");
       ++listed;
     });
   }
@@ -96,8 +96,8 @@ void check_all(const Core& core) {
   check_lists(core);
   const CapacitySnapshot now = core.capacity();
   KVPAGE_ASSERT(now.clean + now.cached + now.used + now.pending == now.num_blocks, "the four states add up to the pool");
-  KVPAGE_ASSERT(core.open || core.steps.num_sealed() > 0 || core.log.empty(), "an idle allocator has an empty undo log");
-  KVPAGE_ASSERT(core.open || core.steps.size() > 0 || now.pending == 0, "blocks wait only while a step is in flight");
+  KVPAGE_ASSERT(core.open() || core.steps.num_sealed() > 0 || core.log.empty(), "an idle allocator has an empty undo log");
+  KVPAGE_ASSERT(core.open() || core.steps.size() > 0 || now.pending == 0, "blocks wait only while a step is in flight");
   if constexpr (Core::kIndexed) check_index(core);
 }
 
@@ -107,7 +107,7 @@ std::uint64_t digest_all(const Core& core) {
   for (std::uint32_t b = 0; static_cast<std::int64_t>(b) < core.pool.num_blocks(); ++b) {
     const BlockRecord& r = core.pool.record(b);
     digest.fold(r.ref | (std::uint64_t{r.copy_holds} << 32) | (std::uint64_t{static_cast<std::uint8_t>(r.state)} << 48) |
-                (std::uint64_t{r.hidden()} << 56));
+                (std::uint64_t{r.hidden} << 56));
     digest.fold(core.pool.record(b).external | (std::uint64_t{core.pool.record(b).node} << 32));
   }
   core.pool.clean().for_each_checked(core.pool.records(), [&](std::uint32_t b) { digest.fold(b); });

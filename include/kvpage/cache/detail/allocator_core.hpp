@@ -31,13 +31,10 @@ struct AllocatorCore {
   Events events{};
   PinTable pins{};
   std::span<CopyOp> copies{};  // [kNumLanes, max_copies]
-  std::int64_t num_copies = 0;   ///< of the open transaction
-  std::uint64_t transaction = 0;  ///< serial of the newest transaction
-  std::uint64_t log_begin = 0;    ///< first entry of the open transaction
+  std::int64_t num_copies = 0;   ///< of the open transaction; 0 between transactions
+  std::uint64_t transaction = 0;  ///< begins and ends so far: odd while a transaction is open
   std::uint64_t next_step = 1;
   std::uint64_t epoch = 0;
-  std::uint8_t lane = 0;  ///< of the open transaction
-  bool open = false;
 
   void attach(Arena& arena, const BlockAllocatorConfig& full, const typename Index::Options& options, Evict policy) {
     config = full;
@@ -49,7 +46,14 @@ struct AllocatorCore {
     if constexpr (kIndexed) pins.attach(arena, config.max_pins, config.num_blocks);
   }
 
-  [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction); }
+  [[nodiscard]] bool open() const noexcept { return (transaction & 1u) != 0; }
+  [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction >> 1); }
+  /// First undo entry of the open transaction: those before it belong to sealed steps.
+  [[nodiscard]] std::uint64_t log_begin() const noexcept {
+    return steps.num_sealed() > 0 ? steps.newest().log_end : log.begin();
+  }
+  /// Lane of the open transaction's copies and, once it is sealed, of the blocks that wait for it.
+  [[nodiscard]] std::uint8_t lane() const noexcept { return steps.free_lane(); }
   [[nodiscard]] std::span<CopyOp> lane_copies(std::uint8_t of) noexcept {
     return copies.subspan(static_cast<std::size_t>(of * config.max_copies), static_cast<std::size_t>(config.max_copies));
   }
@@ -77,20 +81,26 @@ struct AllocatorCore {
   }
 
   /// A block for new content. Requires: capacity and undo entries were checked.
-  std::uint32_t take() {
+  [[gnu::always_inline]] std::uint32_t take(std::uint8_t external = 0) {
     if constexpr (kIndexed) {
-      const std::uint32_t b = pool.take(log, stamp(), [this] { return Eviction<AllocatorCore>{*this}.pick(); });
-      if (log.at(log.end() - 1).kind() == UndoKind::kTakeVictim) Eviction<AllocatorCore>{*this}.hide(b);
-      return b;
-    } else {
-      return pool.take(log, stamp(), [] { return kNoLink; });
+      if (pool.num_clean() == 0) return take_victim(external);
     }
+    return pool.take_clean(log, stamp(), external);
+  }
+  [[gnu::noinline]] std::uint32_t take_victim(std::uint8_t external) {
+    Eviction<AllocatorCore> eviction{*this};
+    const std::uint32_t b = eviction.pick();
+    pool.take_victim(b, log, stamp(), external);
+    eviction.hide(b);
+    return b;
   }
 
   /// One reference more or less, undone with the open transaction ...
   void acquire(std::uint32_t b) { log.push(pool.acquire(b)); }
-  void drop(std::uint32_t b) {
-    log.push(pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); }));
+  void drop(std::uint32_t b) { log.push(let_go(b)); }
+  /// ... or undone by the entry that this returns ...
+  [[gnu::always_inline]] UndoEntry let_go(std::uint32_t b) {
+    return pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); });
   }
   /// ... or final.
   void acquire_for_good(std::uint32_t b, SeqId seq = {}) {
@@ -98,7 +108,7 @@ struct AllocatorCore {
     if constexpr (kEvents) events.on_event({.kind = CacheEventKind::kShare, .block = BlockId{b}, .seq = seq});
   }
   void drop_for_good(std::uint32_t b, SeqId seq = {}) {
-    pool.drop(b, steps.release_lane(), [this](std::uint32_t x) { return info(x); });
+    let_go(b);
     if constexpr (kEvents) {
       const auto kind = pool.record(b).ref > 0 ? CacheEventKind::kUnshare : CacheEventKind::kFree;
       events.on_event({.kind = kind, .block = BlockId{b}, .seq = seq});
@@ -121,7 +131,7 @@ struct AllocatorCore {
   [[nodiscard]] std::int64_t entries_for_takes(std::int64_t blocks) const noexcept {
     if constexpr (kIndexed) {
       // One each, one per group when a parent becomes a leaf, and one per orphan that a victim hides.
-      const std::int64_t orphans = pool.num_pending() + pool.num_used();
+      const std::int64_t orphans = pool.num_blocks() - pool.available();
       return blocks * (Evict::kNeedsLeaves ? 1 + config.num_groups : 1) + orphans;
     } else {
       return blocks;

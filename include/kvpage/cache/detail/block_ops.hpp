@@ -7,12 +7,11 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 template <class Core>
-CacheResult<BlockRef> allocate_block(Core& core) {
-  if (const auto blocks = check_blocks(core, 1); !blocks) return Unexpected{blocks.error()};
-  if (const auto room = check_log(core, core.entries_for_takes(1) + 1); !room) return Unexpected{room.error()};
-  const std::uint32_t b = core.take();
-  core.pool.record(b).external = 1;
-  core.log.push({UndoKind::kExternal, b});
+[[gnu::always_inline]] inline CacheResult<BlockRef> allocate_block(Core& core) {
+  const bool clean = core.pool.num_clean() > 0;
+  if (!clean && core.pool.available() == 0) return refuse(CacheRefusalKind::kNoBlocks, 1, 0);
+  if (const auto room = check_log(core, clean ? 1 : core.entries_for_takes(1)); !room) return Unexpected{room.error()};
+  const std::uint32_t b = core.take(1);
   return BlockRef{BlockId{b}, core.pool.record(b).generation};
 }
 
@@ -32,16 +31,19 @@ CacheResult<BlockRef> share_block(Core& core, const BlockRef& ref) {
   return BlockRef{ref.id(), ref.generation()};
 }
 
+/// One BlockRef less, in one entry: the block of a BlockRef is in no index, so its drop needs no cookie.
 template <class Core>
-void drop_external(Core& core, std::uint32_t b) {
-  core.log.push({UndoKind::kUnexternal, b, core.pool.record(b).generation});
-  core.drop(b);
+[[gnu::always_inline]] inline void drop_external(Core& core, std::uint32_t b) {
+  const std::uint32_t generation = core.pool.record(b).generation;
+  const UndoKind kind = core.let_go(b).kind();
+  KVPAGE_ASSERT(kind != UndoKind::kDropToCached, "the block of a BlockRef is never indexed");
+  core.log.push({kind, b, generation, 1});
 }
 
 template <class Core>
-CacheResult<void> free_block(Core& core, BlockRef&& ref) {
+[[gnu::always_inline]] inline CacheResult<void> free_block(Core& core, BlockRef&& ref) {
   if (!holds(core, ref.id(), ref.generation())) return refuse(CacheRefusalKind::kNotHeld, 1, 0);
-  if (const auto room = check_log(core, 2); !room) return room;
+  if (const auto room = check_log(core, 1); !room) return room;
   --core.pool.record(ref.id().value).external;
   drop_external(core, ref.id().value);
   ref = BlockRef{};
@@ -51,7 +53,7 @@ CacheResult<void> free_block(Core& core, BlockRef&& ref) {
 /// Frees raw ids, all or none: an id may occur as often as it is held.
 template <class Core>
 CacheResult<void> unref_blocks(Core& core, std::span<const BlockId> ids) {
-  if (const auto room = check_log(core, 2 * static_cast<std::int64_t>(ids.size())); !room) return room;
+  if (const auto room = check_log(core, static_cast<std::int64_t>(ids.size())); !room) return room;
   std::size_t counted = 0;
   for (; counted < ids.size(); ++counted) {
     const std::uint32_t b = ids[counted].value;
@@ -70,13 +72,13 @@ CacheResult<void> unref_blocks(Core& core, std::span<const BlockId> ids) {
 template <class Core>
 bool exclusive(const Core& core, BlockId b) {
   const BlockRecord& r = core.pool.record(b.value);
-  return r.ref - r.copy_holds == 1 && (core.pool.record(b.value).node == kNoLink || r.hidden());
+  return r.ref - r.copy_holds == 1 && (core.pool.record(b.value).node == kNoLink || r.hidden);
 }
 
 /// Records a copy into `target`. The caller's reference to `source` goes over to the copy, until its step retires.
 template <class Core>
 void record_copy(Core& core, BlockId source, BlockId target, std::int64_t num_tokens) {
-  core.lane_copies(core.lane)[static_cast<std::size_t>(core.num_copies++)] = {source, target, num_tokens};
+  core.lane_copies(core.lane())[static_cast<std::size_t>(core.num_copies++)] = {source, target, num_tokens};
   ++core.pool.record(source.value).copy_holds;
   core.log.push({UndoKind::kCopy, source.value});
 }

@@ -27,8 +27,12 @@ class BlockPool {
   [[nodiscard]] std::int64_t num_blocks() const noexcept { return static_cast<std::int64_t>(records_.size()); }
   [[nodiscard]] std::int64_t num_clean() const noexcept { return clean_.size(); }
   [[nodiscard]] std::int64_t num_cached() const noexcept { return num_cached_; }
-  [[nodiscard]] std::int64_t num_used() const noexcept { return num_used_; }
-  [[nodiscard]] std::int64_t num_pending() const noexcept { return num_blocks() - num_clean() - num_cached_ - num_used_; }
+  [[nodiscard]] std::int64_t num_used() const noexcept { return num_blocks() - available() - num_pending(); }
+  [[nodiscard]] std::int64_t num_pending() const noexcept {
+    std::int64_t sum = 0;
+    for (const BlockList& list : lanes_) sum += list.size();
+    return sum;
+  }
   [[nodiscard]] std::int64_t available() const noexcept { return num_clean() + num_cached_; }
   [[nodiscard]] const BlockRecord& record(std::uint32_t b) const noexcept { return records_[b]; }
   [[nodiscard]] BlockRecord& record(std::uint32_t b) noexcept { return records_[b]; }
@@ -38,23 +42,20 @@ class BlockPool {
   [[nodiscard]] Evict& policy() noexcept { return policy_; }
   [[nodiscard]] const Evict& policy() const noexcept { return policy_; }
 
-  /// A block with one reference: a clean one, else the cached block that `pick()` names, whose node is hidden. Requires: available() > 0.
-  template <class Pick>
-  std::uint32_t take(UndoLog& log, std::uint32_t stamp, Pick&& pick) {
-    std::uint32_t b = clean_.head();
-    if (b != kNoLink) {
-      clean_.remove(records_, b);
-      log.push({UndoKind::kTakeClean, b, records_[b].generation});
-    } else {
-      b = pick();
-      log.push({UndoKind::kTakeVictim, b, policy_.take(b)});
-      --num_cached_;
-      records_[b].lane |= BlockRecord::kHidden;
-    }
-    use(b);
-    records_[b].generation = ++last_generation_;
-    records_[b].taken_stamp = stamp;
+  /// A clean block with one reference, `external` (0 or 1) of them a BlockRef. Requires: num_clean() > 0.
+  [[gnu::always_inline]] std::uint32_t take_clean(UndoLog& log, std::uint32_t stamp, std::uint8_t external) {
+    const std::uint32_t b = clean_.pop_front(records_);
+    log.push({UndoKind::kTakeClean, b, records_[b].generation, external});
+    hand_out(b, stamp, external);
     return b;
+  }
+
+  /// The same with cached block b, whose node is hidden.
+  void take_victim(std::uint32_t b, UndoLog& log, std::uint32_t stamp, std::uint8_t external) {
+    log.push({UndoKind::kTakeVictim, b, policy_.take(b), external});
+    --num_cached_;
+    records_[b].hidden = true;
+    hand_out(b, stamp, external);
   }
 
   /// One more reference, from whatever state the block is in. Returns how to undo it.
@@ -70,8 +71,8 @@ class BlockPool {
       use(b);
       return {UndoKind::kAcquireCached, b, cookie};
     }
-    if (r.state == BlockState::kPending) {
-      const std::uint8_t lane = lane_of(b);
+    if (r.state >= BlockState::kPending) {
+      const std::uint8_t lane = lane_of(r.state);
       const std::uint64_t prev = lanes_[lane].remove(records_, b);
       use(b);
       return {UndoKind::kAcquirePending, b, prev | (std::uint64_t{lane} << 32)};
@@ -84,11 +85,13 @@ class BlockPool {
   /// One reference less. At zero the block waits in `lane`, or is cached (if it is indexed; `info(b)` describes it), or is clean.
   /// Returns how to undo it.
   template <class Info>
-  UndoEntry drop(std::uint32_t b, std::uint8_t lane, Info&& info) {
+  [[gnu::always_inline]] UndoEntry drop(std::uint32_t b, std::uint8_t lane, Info&& info) {
     BlockRecord& r = records_[b];
     KVPAGE_ASSERT(r.ref > 0, "a reference is dropped only while it is held");
-    if (--r.ref > 0) return {UndoKind::kDropRef, b};
-    --num_used_;
+    if (r.ref > 1) {
+      --r.ref;
+      return {UndoKind::kDropRef, b};
+    }
     if (lane == kNoLane) return settle(b, info);
     park(b, lane);
     return {UndoKind::kDropToPending, b};
@@ -122,68 +125,76 @@ class BlockPool {
     BlockRecord& r = records_[b];
     switch (e.kind()) {
       case UndoKind::kAddRef: --r.ref; return;
-      case UndoKind::kDropRef: ++r.ref; return;
+      case UndoKind::kDropRef:
+        ++r.ref;
+        r.external += e.group();
+        return;
       case UndoKind::kTakeClean:
         r.generation = static_cast<std::uint32_t>(e.cookie());  // a BlockRef given back in this transaction is valid again
-        unuse(b), clear(b);
+        r.external = 0;
+        clear(b);
         return;
       case UndoKind::kTakeVictim:
-        r.lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+        r.hidden = false;
+        r.external = 0;
         [[fallthrough]];
       case UndoKind::kAcquireCached:
-        unuse(b);
+        r.ref = 0;
         r.state = BlockState::kCached;
         ++num_cached_;
         policy_.untake(b, e.cookie());
         return;
-      case UndoKind::kAcquirePending: unuse(b), unpark(b, e.cookie()); return;
-      case UndoKind::kDropToClean: clean_.remove(records_, b), use(b); return;
+      case UndoKind::kAcquirePending: unpark(b, e.cookie()); return;
+      case UndoKind::kDropToClean:
+        clean_.remove(records_, b);
+        use(b);
+        r.external += e.group();
+        return;
       case UndoKind::kDropToCached: policy_.undo_cached(b, e.cookie()), --num_cached_, use(b); return;
-      case UndoKind::kDropToPending: lanes_[lane_of(b)].remove(records_, b), use(b); return;
+      case UndoKind::kDropToPending:
+        lanes_[lane_of(r.state)].remove(records_, b);
+        use(b);
+        r.external += e.group();
+        return;
       case UndoKind::kLeaf: policy_.undo_leaf(b, e.cookie()); return;
       default: return;
     }
   }
 
  private:
-  [[nodiscard]] std::uint8_t lane_of(std::uint32_t b) const noexcept {
-    return records_[b].lane & static_cast<std::uint8_t>(~BlockRecord::kHidden);
-  }
-  void set_lane(std::uint32_t b, std::uint8_t lane) noexcept {
-    records_[b].lane = static_cast<std::uint8_t>((records_[b].lane & BlockRecord::kHidden) | lane);
+  void hand_out(std::uint32_t b, std::uint32_t stamp, std::uint8_t external) noexcept {
+    use(b);
+    records_[b].generation = ++last_generation_;
+    records_[b].taken_stamp = stamp;
+    records_[b].external = external;
   }
   void use(std::uint32_t b) noexcept {
     records_[b].ref = 1;
     records_[b].state = BlockState::kUsed;
-    set_lane(b, 0);
-    ++num_used_;
-  }
-  void unuse(std::uint32_t b) noexcept {
-    records_[b].ref = 0;
-    --num_used_;
   }
   void clear(std::uint32_t b) noexcept {
+    records_[b].ref = 0;
     records_[b].state = BlockState::kClean;
     clean_.push_front(records_, b);
   }
   void park(std::uint32_t b, std::uint8_t lane) noexcept {
-    records_[b].state = BlockState::kPending;
-    set_lane(b, lane);
+    records_[b].ref = 0;
+    records_[b].state = pending_in(lane);
     lanes_[lane].push_back(records_, b);
   }
   void unpark(std::uint32_t b, std::uint64_t cookie) noexcept {
     const auto lane = static_cast<std::uint8_t>(cookie >> 32);
-    records_[b].state = BlockState::kPending;
-    set_lane(b, lane);
+    records_[b].ref = 0;
+    records_[b].state = pending_in(lane);
     lanes_[lane].insert_after(records_, static_cast<std::uint32_t>(cookie), b);
   }
   template <class Info>
-  UndoEntry settle(std::uint32_t b, Info&& info) {
-    set_lane(b, 0);
-    if (records_[b].node == kNoLink || records_[b].hidden()) {
+  [[gnu::always_inline]] UndoEntry settle(std::uint32_t b, Info&& info) {
+    if (records_[b].node == kNoLink || records_[b].hidden) {
       clear(b);
       return {UndoKind::kDropToClean, b};
     }
+    records_[b].ref = 0;
     records_[b].state = BlockState::kCached;
     ++num_cached_;
     return {UndoKind::kDropToCached, b, policy_.on_cached(b, info(b))};
@@ -194,7 +205,6 @@ class BlockPool {
   std::array<BlockList, kNumLanes> lanes_;
   Evict policy_;
   std::int64_t num_cached_ = 0;
-  std::int64_t num_used_ = 0;
   std::uint32_t last_generation_ = 0;
 };
 

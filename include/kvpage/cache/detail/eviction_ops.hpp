@@ -78,7 +78,7 @@ class Eviction {
     }
   }
   void hide_orphan(std::uint32_t n, std::uint32_t b) {
-    core_.pool.record(b).lane |= BlockRecord::kHidden;
+    core_.pool.record(b).hidden = true;
     tree_.hide(n, b);
     core_.log.push({UndoKind::kHide, b});
   }

@@ -19,7 +19,7 @@ void for_each_pinned(const Core& core, std::uint32_t node, std::uint32_t num_blo
 
 template <class Core>
 CacheResult<PinId> pin_hit(Core& core, const PrefixHit& hit, std::uint8_t priority, std::int64_t expires_at_ns) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (hit.num_blocks == 0 || !hit_is_fresh(core, hit)) return refuse(CacheRefusalKind::kStaleHit, hit.num_tokens, 0);
   std::int64_t added = 0;
   for_each_pinned(core, hit.node, hit.num_blocks, [&](std::uint32_t b) { added += core.pins.per_block[b] == 0 ? 1 : 0; });
@@ -57,7 +57,7 @@ void end_pin(Core& core, Pin& pin) {
 
 template <class Core>
 CacheResult<void> unpin(Core& core, PinId id) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (!core.pins.alive(id)) return refuse(CacheRefusalKind::kNotHeld, 1, 0);
   end_pin(core, core.pins.pins[id.slot]);
   return {};
@@ -66,7 +66,7 @@ CacheResult<void> unpin(Core& core, PinId id) {
 /// Ends pins, least priority first, oldest first among equals, until `num_blocks` are available or no pin is left.
 template <class Core>
 CacheResult<std::int64_t> yield_pins(Core& core, std::int64_t num_blocks) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   std::int64_t ended = 0;
   while (core.pool.available() < num_blocks) {
     Pin* least = nullptr;
@@ -83,7 +83,7 @@ CacheResult<std::int64_t> yield_pins(Core& core, std::int64_t num_blocks) {
 
 template <class Core>
 CacheResult<void> expire(Core& core, std::int64_t now_ns) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   for (Pin& pin : core.pins.pins) {
     if (pin.alive && pin.expires_at_ns != 0 && pin.expires_at_ns <= now_ns) end_pin(core, pin);
   }
@@ -93,7 +93,7 @@ CacheResult<void> expire(Core& core, std::int64_t now_ns) {
 
 template <class Core>
 CacheResult<void> reset_index(Core& core, bool detach) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   std::int64_t holders = core.rows.num_live() + core.steps.size();
   for (const Pin& pin : core.pins.pins) holders += pin.alive ? 1 : 0;
   if (!detach && holders > 0) return refuse(CacheRefusalKind::kBusy, 0, holders);

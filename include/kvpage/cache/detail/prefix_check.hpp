@@ -23,13 +23,13 @@ void check_node(const Core& core, std::uint32_t n) {
   }
   KVPAGE_ASSERT(tree.map().count(n) == 1, "a node is once in the map");
   KVPAGE_ASSERT(tree.has_blocks(n) || node.first_child != kNoLink, "a tombstone has children");
-  KVPAGE_ASSERT(core.open || node.hidden == 0, "nodes are hidden only by an open transaction");
+  KVPAGE_ASSERT(core.open() || node.hidden == 0, "nodes are hidden only by an open transaction");
   for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
     const std::uint32_t b = node.block[g];
     if (b == kNoLink) continue;
     KVPAGE_ASSERT(core.pool.record(b).node == n, "node and block name each other");
-    KVPAGE_ASSERT(core.pool.record(b).hidden() == !node.visible(g), "node and block agree on being hidden");
-    KVPAGE_ASSERT(core.pool.record(b).state != BlockState::kClean || core.pool.record(b).hidden(), "a findable block is not clean");
+    KVPAGE_ASSERT(core.pool.record(b).hidden == !node.visible(g), "node and block agree on being hidden");
+    KVPAGE_ASSERT(core.pool.record(b).state != BlockState::kClean || core.pool.record(b).hidden, "a findable block is not clean");
     if (core.config.window(g) != 0 || tree.is_root(node.parent) || !node.visible(g)) continue;
     KVPAGE_ASSERT(parent.visible(g), "a findable block's ancestors are findable");
   }

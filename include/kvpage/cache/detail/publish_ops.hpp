@@ -116,7 +116,7 @@ class Publisher {
 
 template <class Core>
 CacheResult<void> publish_seq(Core& core, SeqId seq, const PublishArgs& args) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (!core.rows.alive(seq)) return dead_seq(seq);
   const auto committed = static_cast<std::int64_t>(args.tokens.size());
   if (committed > core.rows.row(seq.slot).num_tokens) {

@@ -37,9 +37,13 @@ class EntrySeq {
       case UndoKind::kDropFront:
       case UndoKind::kChain: set_row(e.row()); return;
       case UndoKind::kResize: set_row(e.block()); return;
-      case UndoKind::kUnexternal: seq_ = {}; return;
       case UndoKind::kTakeClean:
       case UndoKind::kTakeVictim:
+      case UndoKind::kDropRef:
+      case UndoKind::kDropToClean:
+      case UndoKind::kDropToPending:
+        if (e.group() != 0) seq_ = {};
+        return;
       case UndoKind::kAddRef:
         if (becomes_external(position)) seq_ = {};
         return;
@@ -51,14 +55,9 @@ class EntrySeq {
  private:
   void set_row(std::uint32_t slot) noexcept { seq_ = {slot, core_.rows.row(slot).reported_generation}; }
 
-  /// A reference outside of tables says so right behind the move.
+  /// A second BlockRef says so right behind its reference.
   [[nodiscard]] bool becomes_external(std::uint64_t position) const {
-    while (++position < core_.log.end()) {
-      const UndoEntry& e = core_.log.at(position);
-      if (e.kind() == UndoKind::kExternal) return true;
-      if (e.kind() != UndoKind::kHide && e.kind() != UndoKind::kLeaf) return false;
-    }
-    return false;
+    return position + 1 < core_.log.end() && core_.log.at(position + 1).kind() == UndoKind::kExternal;
   }
 
   Core& core_;
@@ -91,7 +90,7 @@ template <class Core>
 CacheEvent settled_event(Core& core, const UndoEntry& e, CacheEventKind kind, StepId step, SeqId seq, std::size_t copy) {
   CacheEvent event{.kind = kind, .step = step, .block = BlockId{e.block()}, .seq = seq};
   if (kind == CacheEventKind::kCopy) {
-    const CopyOp& op = core.lane_copies(core.lane)[copy];
+    const CopyOp& op = core.lane_copies(core.lane())[copy];
     event.block = op.target;
     event.other = op.source;
     event.num_tokens = op.num_tokens;
@@ -106,7 +105,7 @@ template <class Core>
 void emit_settled(Core& core, StepId step) {
   EntrySeq<Core> entry_seq{core};
   std::size_t num_copies = 0;
-  for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+  for (std::uint64_t p = core.log_begin(); p < core.log.end(); ++p) {
     const UndoEntry& e = core.log.at(p);
     entry_seq.advance(p);
     if (e.kind() == UndoKind::kTakeVictim) {

@@ -69,7 +69,7 @@ void take_over_leaf(Core& core, std::uint32_t slot, const PrefixHit& hit) {
     const std::uint32_t b = core.index.tree()[hit.partial_node].block[g];
     core.rows.table(slot, g)[hit.num_blocks] = BlockId{b};
     core.acquire(b);
-    core.pool.record(b).lane |= BlockRecord::kHidden;
+    core.pool.record(b).hidden = true;
     core.index.tree().hide(hit.partial_node, b);
     core.log.push({UndoKind::kHide, b});
   }

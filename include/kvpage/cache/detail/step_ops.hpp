@@ -9,24 +9,30 @@ namespace detail {
 
 inline std::int64_t number(StepId step) noexcept { return static_cast<std::int64_t>(step.value); }
 
+/// What an entry means to the index once it is final: a hit is counted, a hidden block loses its node.
+template <class Core>
+[[gnu::noinline]] void settle_entry(Core& core, const UndoEntry& e) {
+  auto& tree = core.index.tree();
+  if (e.kind() == UndoKind::kHit) {
+    for (std::uint32_t n = e.block(); !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
+    return;
+  }
+  BlockRecord& r = core.pool.record(e.block());
+  if (!r.hidden) return;  // settled by an earlier entry
+  tree.detach(std::exchange(r.node, kNoLink), e.block());
+  r.hidden = false;
+  if (e.kind() == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block());
+}
+
 /// From here on the transaction is not undone exactly: hidden blocks lose their nodes, events go out.
 template <class Core>
-void settle_open(Core& core, StepId step) {
+[[gnu::always_inline]] inline void settle_open(Core& core, StepId step) {
   if constexpr (Core::kEvents) emit_settled(core, step);
   if constexpr (Core::kIndexed) {
-    auto& tree = core.index.tree();
-    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
+    const std::uint64_t end = core.log.end();
+    for (std::uint64_t p = core.log_begin(); p < end; ++p) {
       const UndoEntry& e = core.log.at(p);
-      if (e.kind() != UndoKind::kHit) continue;
-      for (std::uint32_t n = e.block(); !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
-    }
-    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
-      const UndoEntry& e = core.log.at(p);
-      if (e.kind() != UndoKind::kTakeVictim && e.kind() != UndoKind::kHide) continue;
-      if (!core.pool.record(e.block()).hidden()) continue;
-      tree.detach(std::exchange(core.pool.record(e.block()).node, kNoLink), e.block());
-      core.pool.record(e.block()).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
-      if (e.kind() == UndoKind::kTakeVictim) core.pool.policy().on_evicted(e.block());
+      if (e.kind() == UndoKind::kHit || e.kind() == UndoKind::kTakeVictim || e.kind() == UndoKind::kHide) settle_entry(core, e);
     }
   }
 }
@@ -36,9 +42,10 @@ CacheResult<StepId> seal_open(Core& core) {
   if (core.steps.full()) return refuse(CacheRefusalKind::kBusy, 0, core.steps.size());
   const StepId step{core.next_step++};
   settle_open(core, step);
-  core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin, .epoch = core.epoch,
-                   .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane});
-  core.open = false;
+  core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin(), .epoch = core.epoch,
+                   .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane()});
+  core.num_copies = 0;
+  ++core.transaction;
   core.emit(CacheEventKind::kSeal, step);
   return step;
 }
@@ -53,35 +60,40 @@ bool claims(const Core& core, const UndoEntry& e) noexcept {
     case UndoKind::kAcquireCached:
     case UndoKind::kAcquirePending:
     case UndoKind::kAddRef:
-    case UndoKind::kCreate:
-    case UndoKind::kUnexternal: return true;
+    case UndoKind::kCreate: return true;
+    case UndoKind::kDropRef:
+    case UndoKind::kDropToClean:
+    case UndoKind::kDropToPending: return e.group() != 0;
     default: return false;
   }
 }
 
-/// Commits without a launch. Behind a sealed step only shrinking is allowed, so that the step can still be aborted.
+/// Commits behind a sealed step: only shrinking is allowed, so that the step can still be aborted.
 template <class Core>
-CacheResult<void> commit_open(Core& core) {
+[[gnu::noinline]] CacheResult<void> commit_behind_sealed(Core& core) {
   if (core.num_copies > 0) return refuse(CacheRefusalKind::kNeedsSeal, core.num_copies, 0);
-  const bool behind_sealed = core.steps.num_sealed() > 0;
-  if (behind_sealed) {
-    const std::uint64_t newest = core.steps.newest().id.value;
-    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
-      if (claims(core, core.log.at(p))) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
-    }
-    for (std::uint64_t p = core.log_begin; p < core.log.end(); ++p) {
-      const UndoEntry& e = core.log.at(p);
-      if (e.kind() == UndoKind::kResize) core.rows.row(e.block()).settled_after = newest;
-      if (e.kind() == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
-    }
+  const std::uint64_t newest = core.steps.newest().id.value;
+  for (std::uint64_t p = core.log_begin(); p < core.log.end(); ++p) {
+    if (claims(core, core.log.at(p))) return refuse(CacheRefusalKind::kNeedsSeal, 1, core.steps.num_sealed());
+  }
+  for (std::uint64_t p = core.log_begin(); p < core.log.end(); ++p) {
+    const UndoEntry& e = core.log.at(p);
+    if (e.kind() == UndoKind::kResize) core.rows.row(e.block()).settled_after = newest;
+    if (e.kind() == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
   }
   settle_open(core, StepId{});
-  if (behind_sealed) {
-    core.log.forget_from(core.log_begin);
-  } else {
-    core.log.clear();
-  }
-  core.open = false;
+  core.log.forget_from(core.log_begin());
+  ++core.transaction;
+  return {};
+}
+
+/// Commits without a launch.
+template <class Core>
+[[gnu::always_inline]] inline CacheResult<void> commit_open(Core& core) {
+  if ((core.num_copies | core.steps.num_sealed()) != 0) return commit_behind_sealed(core);
+  settle_open(core, StepId{});
+  core.log.forget_all();
+  ++core.transaction;
   return {};
 }
 
@@ -96,7 +108,7 @@ void release_copies(Core& core, const StepRecord& step) {
 
 template <class Core>
 CacheResult<void> retire_step(Core& core, StepId step) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (core.steps.size() == 0 || core.steps.oldest().id != step || !core.steps.oldest().committed) {
     return refuse(CacheRefusalKind::kOutOfOrder, number(step), core.steps.size() == 0 ? 0 : number(core.steps.oldest().id));
   }
@@ -110,7 +122,7 @@ CacheResult<void> retire_step(Core& core, StepId step) {
 
 template <class Core>
 CacheResult<void> commit_step(Core& core, StepId step, bool retire) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (core.steps.num_sealed() == 0 || core.steps.oldest_sealed().id != step) {
     return refuse(CacheRefusalKind::kOutOfOrder, number(step),
                   core.steps.num_sealed() == 0 ? 0 : number(core.steps.oldest_sealed().id));
@@ -128,7 +140,7 @@ CacheResult<void> commit_step(Core& core, StepId step, bool retire) {
 /// Returns the number of sequences whose content the step may have overwritten.
 template <class Core>
 CacheResult<std::int64_t> abort_step(Core& core, StepId step) {
-  if (core.open) return refuse(CacheRefusalKind::kBusy, 0, 1);
+  if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (core.steps.num_sealed() == 0 || core.steps.newest().id != step) {
     return refuse(CacheRefusalKind::kOutOfOrder, number(step), core.steps.num_sealed() == 0 ? 0 : number(core.steps.newest().id));
   }

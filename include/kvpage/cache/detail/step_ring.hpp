@@ -4,6 +4,8 @@
 #include <kvpage/cache/block_ids.hpp>
 #include <kvpage/cache/detail/block_pool.hpp>
 
+#include <bit>
+
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
@@ -33,27 +35,36 @@ class StepRing {
   [[nodiscard]] const StepRecord& newest() const noexcept { return (*this)[size_ - 1]; }
   /// Lane of blocks released now: they wait for the newest step in flight.
   [[nodiscard]] std::uint8_t release_lane() const noexcept { return size_ == 0 ? kNoLane : newest().lane; }
-  [[nodiscard]] std::uint8_t free_lane() const noexcept {
-    std::uint32_t taken = 0;
-    for (std::int64_t i = 0; i < size_; ++i) taken |= 1u << (*this)[i].lane;
-    std::uint8_t lane = 0;
-    while ((taken >> lane & 1u) != 0) ++lane;
-    return lane;
-  }
+  /// A lane that no step in flight uses.
+  [[nodiscard]] std::uint8_t free_lane() const noexcept { return free_lane_; }
 
-  void push(const StepRecord& step) noexcept { steps_[static_cast<std::size_t>(size_++)] = step; }
+  void push(const StepRecord& step) noexcept {
+    steps_[static_cast<std::size_t>(size_++)] = step;
+    find_free_lane();
+  }
   void commit_oldest_sealed() noexcept { steps_[static_cast<std::size_t>(num_committed_++)].committed = true; }
-  void pop_newest() noexcept { --size_; }
+  void pop_newest() noexcept {
+    --size_;
+    find_free_lane();
+  }
   void pop_oldest() noexcept {
     for (std::int64_t i = 1; i < size_; ++i) steps_[static_cast<std::size_t>(i - 1)] = (*this)[i];
     --size_;
     --num_committed_;
+    find_free_lane();
   }
 
  private:
+  void find_free_lane() noexcept {
+    std::uint32_t taken = 0;
+    for (std::int64_t i = 0; i < size_; ++i) taken |= 1u << (*this)[i].lane;
+    free_lane_ = static_cast<std::uint8_t>(std::countr_one(taken));
+  }
+
   std::array<StepRecord, static_cast<std::size_t>(kMaxInFlight)> steps_{};
   std::int64_t size_ = 0;
   std::int64_t num_committed_ = 0;
+  std::uint8_t free_lane_ = 0;
 };
 
 }  // namespace detail

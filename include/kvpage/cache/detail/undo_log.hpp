@@ -10,17 +10,18 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// What an entry undoes. Entries of the first half move blocks between lists and are reversed exactly, in reverse order, while the
-/// transaction is open. Entries of the second half change tables; they alone are reversed when a sealed step is aborted.
+/// transaction is open. Entries of the second half change tables; they, and those of the first half that took or gave back a BlockRef,
+/// are what is reversed when a sealed step is aborted.
 enum class UndoKind : std::uint8_t {
-  kTakeClean,       ///< block: clean -> used; cookie = former generation
-  kTakeVictim,      ///< block: cached -> used, its node hidden; cookie of the policy
+  kTakeClean,       ///< block: clean -> used; cookie = former generation; group = BlockRefs that hold it
+  kTakeVictim,      ///< block: cached -> used, its node hidden; cookie of the policy; group = BlockRefs that hold it
   kAcquireCached,   ///< block: cached -> used, still indexed; cookie of the policy
   kAcquirePending,  ///< block: pending -> used; cookie = predecessor in the lane
   kAddRef,          ///< block: ref + 1
-  kDropRef,         ///< block: ref - 1, still used
-  kDropToClean,     ///< block: used -> clean
+  kDropRef,         ///< block: ref - 1, still used; group = 1: of a BlockRef, cookie = its generation
+  kDropToClean,     ///< block: used -> clean; the same
   kDropToCached,    ///< block: used -> cached; cookie of the policy
-  kDropToPending,   ///< block: used -> pending
+  kDropToPending,   ///< block: used -> pending; the same as kDropRef
   kLeaf,            ///< block: became a candidate; cookie of the policy
   kHide,            ///< block: its node is hidden (taken over by its new owner)
   // ---- structural entries
@@ -33,8 +34,7 @@ enum class UndoKind : std::uint8_t {
   kFirstLive,  ///< row, group: index = former first live entry
   kDropFront,  ///< row, group, index: entry behind the window dropped; block = what it was
   kChain,      ///< row: former published chain; index = nodes, block = last node
-  kExternal,   ///< block: external + 1
-  kUnexternal, ///< block: external - 1; cookie = generation
+  kExternal,   ///< block: external + 1 (a second BlockRef)
   kCopy,       ///< a copy was recorded, block = its source
   kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
   kStart,      ///< row came to life under generation = block; written for readers of events only, undoes nothing
@@ -89,13 +89,15 @@ class UndoLog {
   void forget_from(std::uint64_t position) noexcept { end_ = position; }
   /// Forgets everything before `position`: those transactions are final.
   void settle(std::uint64_t position) noexcept { begin_ = position; }
-  /// Forgets everything, and starts again at the front, where the memory is warm.
+  /// Forgets everything: all transactions are final.
+  void forget_all() noexcept { end_ = begin_; }
+  /// The same, and starts again at the front, where the memory is warm.
   void clear() noexcept { begin_ = end_ = 0; }
 
  private:
+  std::uint64_t begin_ = 0;
   std::span<UndoEntry> entries_;
   std::uint64_t mask_ = 0;
-  std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
 };
 

@@ -29,7 +29,6 @@ void undo_structural(Core& core, const UndoEntry& e) {
     case UndoKind::kFirstLive: rows.row(e.row()).first_live[e.group()] = e.index(); return;
     case UndoKind::kChain: core.set_chain(rows.row(e.row()), e.block(), e.index()); return;
     case UndoKind::kExternal: --core.pool.record(e.block()).external; return;
-    case UndoKind::kUnexternal: ++core.pool.record(e.block()).external; return;
     case UndoKind::kCopy:
       --core.num_copies;
       --core.pool.record(e.block()).copy_holds;
@@ -46,11 +45,17 @@ void undo_to(Core& core, std::uint64_t position) {
     undo_structural(core, e);
     if constexpr (Core::kIndexed) {
       if (e.kind() == UndoKind::kTakeVictim || e.kind() == UndoKind::kHide) {
-        core.pool.record(e.block()).lane &= static_cast<std::uint8_t>(~BlockRecord::kHidden);
+        core.pool.record(e.block()).hidden = false;
         core.index.tree().unhide(core.pool.record(e.block()).node, e.block());
       }
     }
   }
+}
+
+template <class Core>
+[[gnu::noinline]] void abort_open(Core& core) {
+  undo_to(core, core.log_begin());
+  ++core.transaction;
 }
 
 /// Takes a sealed step back through its structural entries, newest first. Rows that a direct commit changed since then only shrink.
@@ -71,11 +76,18 @@ class SealedUndo {
       case UndoKind::kFirstLive:
         if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group()] = e.index();
         return;
+      case UndoKind::kTakeClean:
+      case UndoKind::kTakeVictim:
+        if (e.group() == 0) return;  // an entry of a table: the table gives it back
+        [[fallthrough]];
       case UndoKind::kExternal:
         --core_.pool.record(e.block()).external;
         core_.drop_for_good(e.block());
         return;
-      case UndoKind::kUnexternal:
+      case UndoKind::kDropRef:
+      case UndoKind::kDropToClean:
+      case UndoKind::kDropToPending:
+        if (e.group() == 0) return;
         ++core_.pool.record(e.block()).external;
         core_.pool.record(e.block()).generation = static_cast<std::uint32_t>(e.cookie());
         core_.acquire_for_good(e.block());
