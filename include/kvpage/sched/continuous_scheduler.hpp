@@ -1,0 +1,199 @@
+/// \file ContinuousScheduler: decides which tokens of which requests run in the next step.
+#pragma once
+
+#include <kvpage/sched/admission_policy.hpp>
+#include <kvpage/sched/detail/commit_step.hpp>
+#include <kvpage/sched/detail/planner.hpp>
+#include <kvpage/sched/detail/seal_step.hpp>
+#include <kvpage/sched/detail/submit.hpp>
+#include <kvpage/sched/detail/write_plan.hpp>
+#include <kvpage/sched/order_policy.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// The three decisions that a user may replace.
+template <OrderPolicy OrderType, AdmissionPolicy AdmissionType, PreemptionPolicy PreemptionType = PreemptByCost>
+struct SchedulerPolicies {
+  using Order = OrderType;
+  Order order{};
+  AdmissionType admission{};
+  PreemptionType preemption{};
+};
+
+/// Continuous batching over a BlockAllocator, without a model.
+///
+/// One rule makes prefill, chunks, prefix hits and decode: a sequence with fewer computed tokens than tokens gets rows until it has
+/// caught up, and the row of its last token gives logits. Each step is planned, looked at, and then sealed or dropped:
+///
+/// ```cpp
+/// using Scheduler = kvpage::ContinuousScheduler<Allocator, kvpage::SchedulerPolicies<kvpage::Fcfs, kvpage::LearnedGrowth>, Env>;
+/// Scheduler scheduler{{.budget_tokens = 512, .max_seqs = 32}, allocator, {}, env};
+/// auto ticket = scheduler.submit({.id = RequestId{1}, .prompt = prompt, .max_new_tokens = 64});  // or a Refusal with both numbers
+///
+/// while (scheduler.num_requests() > 0) {
+///   const kvpage::BatchPlan& batch = scheduler.plan();  // plain data; nothing has happened yet
+///   if (batch.num_tokens() == 0) { scheduler.drop(); wait_for_requests(); continue; }
+///   scheduler.seal().value();                           // now it has
+///   std::vector<kvpage::SampleResult> results = run_model(batch);  // one per batch.samples
+///   scheduler.commit(results);                          // or abort(): as if the step had never been
+/// }                                                     // tokens and ends arrive in env.on_event
+/// ```
+///
+/// Liveness: among those that run, the one with the smallest key leads. It is planned first, nobody takes its blocks, and every sealed
+/// step advances it. So it ends, and by induction all do. What each request gets never depends on the others.
+/// Cache: a BlockAllocator whose sequences belong to this scheduler; it needs max_seqs + spare ids for parked and reordered sequences.
+/// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown.
+/// Errors: the constructor throws ConfigError; submit refuses; everything else keeps its contract or asserts.
+/// Threads: one owner. Cost: plan + commit O(running + admitted + examined), O(requests) only when deadlines are set.
+template <class Cache, class Policies, SchedulerEnv Env>
+class ContinuousScheduler {
+  using Core = detail::SchedulerCore<Cache, Policies, Env>;
+
+ public:
+  /// `cache` and `env` outlive the scheduler. Errors: ConfigError.
+  ContinuousScheduler(const SchedulerConfig& config, Cache& cache, const Policies& policies, Env& env)
+      : core_(config, cache, policies, env) {
+    config.check();
+    const BlockAllocatorConfig& pool = cache.config();
+    if (pool.max_seqs < config.max_seqs) {
+      throw_config_error("the cache needs at least max_seqs sequences", pool.max_seqs, config.max_seqs, "sequences");
+    }
+    core_.num_groups = pool.num_groups;
+    core_.block_size = pool.block_size;
+    core_.pool_tokens = std::min(pool.num_blocks / pool.num_groups, pool.max_blocks_per_seq) * pool.block_size;
+    if (core_.pool_tokens < 1) throw_config_error("the pool needs a block per group", pool.num_blocks, pool.num_groups, "blocks");
+    const auto rows = static_cast<std::size_t>(config.max_seqs);
+    core_.running.reserve(rows + 1), core_.blocked.reserve(rows), core_.ranked.reserve(128);
+    core_.step.rows.reserve(rows), core_.step.unsorted.reserve(rows);
+  }
+  ContinuousScheduler(const ContinuousScheduler&) = delete;
+  ContinuousScheduler& operator=(const ContinuousScheduler&) = delete;
+
+  /// Accepts a request, with fewer new tokens when the context or the pool allows no more; or refuses and allocates nothing.
+  [[nodiscard]] Expected<Ticket, Refusal> submit(const RequestSpec& spec) {
+    core_.now();
+    auto ticket = detail::check_request(core_, spec);
+    if (ticket) detail::accept_request(core_, spec, *ticket);
+    return ticket;
+  }
+
+  /// Ends a request. Idempotent; false when no such request is in flight. With a step in flight its result is dropped; its blocks are
+  /// free when the step is over. Requires: called outside of on_event.
+  bool cancel(RequestId id) {
+    const std::uint32_t family = core_.requests.find(id);
+    if (family == kNoRequestSlot) return false;
+    detail::end_request(core_, family, FinishReason::kCancelled);
+    return true;
+  }
+
+  /// Takes row and blocks of every running answer of a request that no step in flight works on; it goes on later, with the same text.
+  /// Returns how many lost them.
+  std::int64_t preempt(RequestId id) {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kIdle, "preempt is called between steps");
+    const std::uint32_t family = core_.requests.find(id);
+    std::int64_t count = 0;
+    if (family == kNoRequestSlot) return count;
+    core_.requests.for_each_open(family, [&](std::uint32_t slot) {
+      Request& r = core_.requests[slot];
+      if (r.state != RequestState::kRunning) return;
+      detail::release_blocks(core_, r.seq);
+      detail::apply_victim(core_, {.slot = slot, .seq = r.seq});
+      ++count;
+    });
+    return count;
+  }
+
+  /// Makes the next plan. It is empty when there is nothing to do. Follow with `seal` or `drop`.
+  /// Requires: no plan open, no step sealed.
+  const BatchPlan& plan() {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kIdle, "the last plan was dropped, or its step committed or aborted");
+    detail::end_expired(core_, core_.now());
+    for (bool may_yield = true; make_plan() && may_yield;) may_yield = yield_pins();
+    detail::write_plan(core_);
+    core_.step.stage = detail::StepStage::kOpen;
+    return core_.step.batch;
+  }
+
+  /// Makes the plan true, just before it is launched; the BatchPlan stays readable until commit or abort.
+  /// Errors: kBusy when another user of the cache has steps in flight; the plan stays open.
+  CacheResult<StepId> seal() {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kOpen, "a plan is open");
+    return detail::seal_plan(core_);
+  }
+
+  /// Forgets the open plan.
+  void drop() {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kOpen, "a plan is open");
+    detail::drop_plan(core_);
+  }
+
+  /// The sealed step has run. `results`: one per sample of its plan, in order.
+  void commit(std::span<const SampleResult> results) {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kSealed, "a step is sealed");
+    KVPAGE_ASSERT(results.size() == core_.step.batch.samples.size(), "every sample of the plan has a result");
+    const bool done = core_.cache->commit(core_.step.id).has_value();
+    KVPAGE_ASSERT(done, "the sealed step is the oldest one");
+    core_.now();
+    core_.aborts_in_a_row = 0;
+    detail::StepCommit<Core>{core_, results}.run();
+  }
+
+  /// The sealed step failed or was lost: nothing of it counts, and everything will be planned again. Requires: it does not run any
+  /// more. Errors: kDeviceError from the max_aborts-th abort in a row on; no request is lost.
+  Status abort() {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kSealed, "a step is sealed");
+    core_.now();
+    detail::abort_step(core_, core_.step.id);
+    if (core_.aborts_in_a_row < core_.config.max_aborts) return {};
+    return {StatusCode::kDeviceError, "steps fail one after the other", core_.aborts_in_a_row, core_.config.max_aborts};
+  }
+
+  /// Refuses new requests from now on; those in flight go on.
+  void shut_down() noexcept { core_.shutting_down = true; }
+
+  [[nodiscard]] std::int64_t num_requests() const noexcept { return core_.requests.num_requests(); }
+  [[nodiscard]] std::int64_t num_waiting() const noexcept { return core_.waiting.size(); }
+  [[nodiscard]] std::int64_t num_running() const noexcept { return static_cast<std::int64_t>(core_.running.size()); }
+  [[nodiscard]] const SchedulerStats& stats() const noexcept { return core_.stats; }
+  [[nodiscard]] const SchedulerConfig& config() const noexcept { return core_.config; }
+  [[nodiscard]] const Policies& policies() const noexcept { return core_.policies; }
+  /// The step that is planned or sealed: does it advance the leader?
+  [[nodiscard]] bool leader_advanced() const noexcept { return core_.step.leader_advanced; }
+  /// Rows so far done for a tenant, as FairShare counts them; 0 for other orders.
+  [[nodiscard]] std::int64_t tenant_charge(std::uint32_t tenant) const {
+    const auto at = core_.tenants.find(tenant);
+    return at == core_.tenants.end() ? 0 : core_.waiting.lanes()[at->second.lane].charge;
+  }
+  /// An answer in flight, to look at; nullptr when there is none.
+  [[nodiscard]] const Request* find(RequestId id, std::uint32_t child = 0) const {
+    std::uint32_t slot = core_.requests.find(id);
+    while (slot != kNoRequestSlot && core_.requests[slot].child != child) slot = core_.requests[slot].next_sibling;
+    return slot == kNoRequestSlot || core_.requests[slot].ended ? nullptr : &core_.requests[slot];
+  }
+
+ private:
+  /// True when the leader got no row although pins hold blocks.
+  bool make_plan() {
+    core_.step.clear(core_.num_groups);
+    auto txn = core_.cache->begin();
+    KVPAGE_ASSERT(txn.has_value(), "nobody else has a transaction open");
+    core_.step.txn.emplace(std::move(*txn));
+    detail::Planner<Core>{core_}.run();
+    return !core_.step.leader_advanced && core_.step.leader != kNoRequestSlot && core_.cache->capacity().pinned > 0;
+  }
+
+  /// Pins give way to a leader that finds no block, least valuable first. False when none could.
+  bool yield_pins() {
+    if constexpr (Core::kIndexed) {
+      core_.step.txn.reset();
+      const auto ended = core_.cache->yield_pins(core_.cache->capacity().available() + core_.num_groups);
+      core_.stats.yielded_pins += ended.value_or(0);
+      return ended.value_or(0) > 0;
+    }
+    return false;
+  }
+
+  Core core_;
+};
+
+KVPAGE_END_NAMESPACE

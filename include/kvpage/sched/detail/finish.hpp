@@ -1,0 +1,96 @@
+/// \file How answers and requests end, from every state.
+#pragma once
+
+#include <kvpage/sched/detail/scheduler_core.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// The answer leaves every queue; its blocks were released. Its last event goes out, and with the last answer the request is gone.
+template <class Core>
+void close_answer(Core& core, std::uint32_t slot, RequestEvent event) {
+  Request& r = core.requests[slot];
+  if (r.state == RequestState::kRunning || r.state == RequestState::kFinishing) core.stop_running(slot);
+  if (r.state == RequestState::kParked) core.unpark(slot);
+  core.dequeue(slot);
+  Core::forget_blocks(r);
+  r.ended = true;
+  Request& first = core.requests[r.family];
+  event.last = --first.open_children == 0;
+  core.env->on_event(event);
+  if (!event.last) return;
+  --core.tenants.find(first.tenant)->second.num_requests;
+  if (first.start_by_ns != 0 || first.finish_by_ns != 0) --core.timed_requests;
+  core.requests.release_family(r.family);
+}
+
+/// Gives the blocks of a sequence back outside of any plan.
+template <class Core>
+void release_blocks(Core& core, SeqId seq) {
+  auto txn = core.cache->begin();
+  KVPAGE_ASSERT(txn.has_value(), "no transaction is open outside of plan");
+  const bool done = txn->release(seq).has_value() && txn->commit().has_value();
+  KVPAGE_ASSERT(done, "a live sequence can be released");
+}
+
+/// Ends one answer without a token: at once, or when the step that works on it is over.
+template <class Core>
+void end_answer(Core& core, std::uint32_t slot, FinishReason reason) {
+  Request& r = core.requests[slot];
+  if (r.pending_finish != FinishReason::kNone) return;
+  if (core.step.stage == StepStage::kOpen) {
+    r.pending_finish = reason;
+    core.deferred.push_back(slot);
+    return;
+  }
+  if (core.step.stage == StepStage::kSealed && r.planned_in == core.step.serial && r.has_seq) {
+    r.pending_finish = reason;
+    r.state = RequestState::kFinishing;
+    return;
+  }
+  if (r.has_seq) release_blocks(core, r.seq);
+  RequestEvent event = core.event_of(r);
+  event.finish = reason;
+  close_answer(core, slot, event);
+}
+
+/// Ends what was cancelled while a plan was open. Requires: none is open any more.
+template <class Core>
+void end_deferred(Core& core) {
+  for (const std::uint32_t slot : core.deferred) {
+    const FinishReason reason = std::exchange(core.requests[slot].pending_finish, FinishReason::kNone);
+    end_answer(core, slot, reason);
+  }
+  core.deferred.clear();
+}
+
+/// Ends all answers of a request.
+template <class Core>
+void end_request(Core& core, std::uint32_t family, FinishReason reason) {
+  core.requests.for_each_open(family, [&](std::uint32_t slot) { end_answer(core, slot, reason); });
+}
+
+/// True when the request ran out of time.
+[[nodiscard]] inline bool expired(const Request& first, std::int64_t now_ns) noexcept {
+  if (first.finish_by_ns != 0 && now_ns >= first.finish_by_ns) return true;
+  const bool started = first.state == RequestState::kRunning || first.num_computed > 0 || first.num_new_tokens() > 0 ||
+                       first.num_preemptions > 0 || first.ended;
+  return first.start_by_ns != 0 && now_ns >= first.start_by_ns && !started;
+}
+
+/// Ends requests whose time is over. Cost: O(requests in flight) when any of them has a deadline, else O(1).
+template <class Core>
+void end_expired(Core& core, std::int64_t now_ns) {
+  if (core.timed_requests == 0) return;
+  std::vector<std::uint32_t>& over = core.scratch;
+  over.clear();
+  core.requests.for_each_request([&](std::uint32_t family) {
+    if (expired(core.requests[family], now_ns)) over.push_back(family);
+  });
+  const auto serial = [&](std::uint32_t slot) { return core.requests[slot].key.serial; };
+  std::sort(over.begin(), over.end(), [&](std::uint32_t a, std::uint32_t b) { return serial(a) < serial(b); });
+  for (const std::uint32_t family : over) end_request(core, family, FinishReason::kDeadline);
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,78 @@
+/// \file PlanRecord: what a plan decided, kept beside its BatchPlan until the step is committed, aborted or dropped.
+#pragma once
+
+#include <kvpage/sched/batch_plan.hpp>
+#include <kvpage/sched/request_record.hpp>
+
+#include <optional>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+/// Rows of one sequence in the step; count 0 = only its blocks were shared or made.
+struct PlannedRow {
+  std::uint32_t slot = kNoRequestSlot;
+  SeqId seq{};
+  std::int64_t first_pos = 0;
+  std::int64_t count = 0;
+  std::int64_t stored = 0;      ///< tokens in the cache before the step: rows below it are query only
+  std::int64_t hit_tokens = 0;  ///< of an admission, rows saved
+  bool admitted = false;
+  std::uint32_t num_samples = 0;
+};
+
+/// A sequence that loses its row, its blocks, or both (it may stand here twice).
+struct Victim {
+  std::uint32_t slot = kNoRequestSlot;
+  SeqId seq{};
+  bool keep = false;  ///< its blocks stay
+};
+
+/// An answer that goes on with the blocks of another one.
+struct PlannedFork {
+  std::uint32_t slot = kNoRequestSlot;
+  std::uint32_t source = kNoRequestSlot;
+  SeqId old_seq{};  ///< of the source, before any of the forks
+  std::int64_t num_computed = 0;
+  std::int64_t num_published = 0;
+};
+
+/// An answer that ends with the step, and its last event.
+struct EndedAnswer {
+  std::uint32_t slot = kNoRequestSlot;
+  RequestEvent event{};
+};
+
+enum class StepStage : std::uint8_t { kIdle, kOpen, kSealed };
+
+template <class Transaction>
+struct PlanRecord {
+  BatchPlan batch;
+  std::vector<PlannedRow> rows;  // in the order of the batch once it is written; rows of count 0 last
+  std::vector<PlannedRow> unsorted;
+  std::vector<Victim> victims;
+  std::vector<std::uint32_t> bypassed;  // slots, once per overtaking
+  std::vector<PlannedFork> forks;
+  std::vector<EndedAnswer> ended;
+  std::optional<Transaction> txn;
+  StepId id{};
+  std::uint64_t serial = 0;
+  std::uint32_t leader = kNoRequestSlot;
+  std::int64_t window_released = 0;
+  bool leader_advanced = false;
+  bool preempted_for_growth = false;
+  StepStage stage = StepStage::kIdle;
+
+  void clear(std::int64_t num_groups) {
+    batch.clear(num_groups);
+    rows.clear(), unsorted.clear(), victims.clear(), bypassed.clear();
+    txn.reset();
+    leader = kNoRequestSlot;
+    window_released = 0;
+    leader_advanced = preempted_for_growth = false;
+    ++serial;
+  }
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

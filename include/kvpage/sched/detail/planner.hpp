@@ -1,0 +1,157 @@
+/// \file Planner: makes one plan: the leader, urgent requests, those that run, those that wait.
+#pragma once
+
+#include <kvpage/sched/detail/admission_planner.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+template <class Core>
+class Planner : public AdmissionPlanner<Core> {
+ public:
+  using Base = AdmissionPlanner<Core>;
+  using Base::Base;
+
+  void run() {
+    const bool empty = core_.running.empty();
+    step_.leader = find_leader();
+    if (!empty) this->plan_running(step_.leader);
+    if (Core::Order::kOnlyWhenEmpty && !empty) {
+      plan_others();
+      return;
+    }
+    admit_urgent();
+    plan_others();
+    this->running_known_ = false;
+    if (!step_.preempted_for_growth) admit_waiting();
+  }
+
+ private:
+  using Base::core_, Base::step_, Base::txn_, Base::request, Base::planned;
+
+  /// The smallest rank among those that run: nobody takes its blocks, and it is planned first.
+  [[nodiscard]] std::uint32_t find_leader() const {
+    std::uint32_t leader = kNoRequestSlot;
+    for (const std::uint32_t slot : core_.running) {
+      if (leader == kNoRequestSlot || request(slot).key < request(leader).key ||
+          (request(slot).key == request(leader).key && request(slot).child < request(leader).child)) {
+        leader = slot;
+      }
+    }
+    return leader;
+  }
+
+  void plan_others() {
+    for (const std::uint32_t slot : core_.running) this->plan_running(slot);
+  }
+
+  [[nodiscard]] std::int64_t starving_before_ns() const noexcept { return core_.last_now_ns - core_.config.starve_after_ns; }
+
+  /// Takes rows and blocks from less urgent sequences for the first in the queue, as long as that gets it in.
+  void admit_urgent() {
+    core_.waiting.begin_walk();
+    for (std::uint32_t slot = core_.waiting.walk(); slot != kNoRequestSlot; slot = core_.waiting.walk()) {
+      if (least_urgent_behind(slot) == kNoRequestSlot) return;
+      const auto before = this->mark();
+      this->running_known_ = false;
+      AdmissionOutcome outcome = this->try_admit(slot);
+      while (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBlocks) {
+        const std::uint32_t victim = least_urgent_behind(slot);
+        if (victim == kNoRequestSlot) break;
+        if (outcome == AdmissionOutcome::kNoRow && can_park(victim)) {
+          this->take_row(victim);
+        } else {
+          this->take_blocks(victim);
+        }
+        if (!this->lost_row(request(victim))) break;
+        this->running_known_ = false;
+        outcome = this->try_admit(slot);
+      }
+      if (outcome != AdmissionOutcome::kAdmitted) {
+        this->rollback_to(before);
+        return;
+      }
+    }
+  }
+
+  /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way.
+  [[nodiscard]] std::uint32_t least_urgent_behind(std::uint32_t slot) const {
+    for (std::size_t i = core_.running.size(); i-- > 0;) {
+      const std::uint32_t candidate = core_.running[i];
+      const Request& r = request(candidate);
+      if (r.base_priority <= request(slot).base_priority) return kNoRequestSlot;
+      if (!this->leads(candidate) && !planned(r) && !this->lost_row(r)) return candidate;
+    }
+    return kNoRequestSlot;
+  }
+
+  /// Only sequences that stand alone are parked, and only while ids are left for all that run.
+  [[nodiscard]] bool can_park(std::uint32_t slot) const {
+    const auto parked = static_cast<std::int64_t>(core_.parked.size() + step_.victims.size());
+    return !request(slot).beam && core_.cache->config().max_seqs > core_.config.max_seqs + parked;
+  }
+
+  void admit_waiting() {
+    core_.blocked.clear();
+    collect_candidates();
+    for (std::uint32_t slot = next_candidate(); slot != kNoRequestSlot; slot = next_candidate()) {
+      Request& r = request(slot);
+      if (planned(r)) continue;
+      const bool starving = r.waiting_since_ns < starving_before_ns();
+      if (step_.leader == kNoRequestSlot) step_.leader = slot;  // nobody runs: it may take the blocks of all that are parked
+      AdmissionOutcome outcome = this->try_admit(slot);
+      while (outcome == AdmissionOutcome::kNoBlocks && this->leads(slot) && this->preempt_one(slot)) outcome = this->try_admit(slot);
+      if (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBudget) return;
+      if (outcome == AdmissionOutcome::kNoBlocks) {
+        if (starving || this->leads(slot) || may_not_be_bypassed(r)) return;
+        core_.blocked.push_back(slot);
+        if (static_cast<std::int64_t>(core_.blocked.size()) >= core_.config.max_examined) return;
+        continue;
+      }
+      for (const std::uint32_t passed : core_.blocked) step_.bypassed.push_back(passed);
+      if (std::any_of(core_.blocked.begin(), core_.blocked.end(), [&](std::uint32_t s) { return may_not_be_bypassed(request(s)); })) return;
+    }
+  }
+
+  [[nodiscard]] bool may_not_be_bypassed(const Request& r) const {
+    std::int64_t now = r.bypassed;
+    for (const std::uint32_t passed : step_.bypassed) now += &request(passed) == &r ? 1 : 0;
+    return now >= core_.config.max_bypasses;
+  }
+
+  /// Candidates in order: the longest waiting one if it starves, then the walk of the queue, or the longest hits of its start.
+  void collect_candidates() {
+    core_.waiting.begin_walk();
+    first_ = core_.waiting.oldest();
+    if (first_ != kNoRequestSlot && request(first_).waiting_since_ns >= starving_before_ns()) first_ = kNoRequestSlot;
+    if constexpr (Core::Order::kLongestHitFirst && Core::kIndexed) sort_by_hit();
+  }
+  std::uint32_t next_candidate() {
+    if (first_ != kNoRequestSlot) return std::exchange(first_, kNoRequestSlot);
+    if constexpr (Core::Order::kLongestHitFirst && Core::kIndexed) {
+      return next_ranked_ == core_.ranked.size() ? kNoRequestSlot : core_.ranked[next_ranked_++].second;
+    } else {
+      return core_.waiting.walk();
+    }
+  }
+
+  static constexpr std::size_t kMaxRanked = 128;
+  void sort_by_hit() {
+    core_.ranked.clear(), next_ranked_ = 0;
+    while (core_.ranked.size() < kMaxRanked) {
+      const std::uint32_t slot = core_.waiting.walk();
+      if (slot == kNoRequestSlot) break;
+      const Request& r = request(slot);
+      core_.ranked.emplace_back(-core_.cache->match({.name_space = r.name_space, .tokens = r.tokens}).num_tokens, slot);
+    }
+    std::sort(core_.ranked.begin(), core_.ranked.end(), [&](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : request(a.second).key < request(b.second).key;
+    });
+  }
+
+  std::size_t next_ranked_ = 0;
+  std::uint32_t first_ = kNoRequestSlot;
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,150 @@
+/// \file SchedulerCore: the parts of a ContinuousScheduler side by side, and the moves that concern more than one of them.
+#pragma once
+
+#include <kvpage/cache/block_allocator_config.hpp>
+#include <kvpage/cache/cache_refusal.hpp>
+#include <kvpage/cache/capacity_snapshot.hpp>
+#include <kvpage/cache/prefix_hit.hpp>
+#include <kvpage/sched/detail/request_table.hpp>
+#include <kvpage/sched/detail/plan_record.hpp>
+#include <kvpage/sched/detail/waiting_queue.hpp>
+#include <kvpage/sched/scheduler_config.hpp>
+#include <kvpage/sched/scheduler_env.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+template <class CacheType, class PoliciesType, class EnvType>
+struct SchedulerCore {
+  using Cache = CacheType;
+  using Policies = PoliciesType;
+  using Order = typename PoliciesType::Order;
+  using Transaction = typename CacheType::Transaction;
+  static constexpr bool kIndexed = requires(CacheType& cache, const PrefixQuery& query) { cache.match(query); };
+
+  SchedulerConfig config;
+  CacheType* cache;
+  EnvType* env;
+  Policies policies;
+  RequestTable requests;
+  TenantTable tenants;
+  WaitingQueue waiting;
+  std::vector<std::uint32_t> running;  // by (base priority, key, child)
+  std::vector<std::uint32_t> parked;   // slots that wait with their blocks
+  std::vector<std::uint32_t> deferred;  // answers that ended while a plan is open
+  std::vector<std::uint32_t> scratch;
+  std::vector<std::uint32_t> blocked;  // candidates of the plan in the making that lack blocks
+  std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;  // candidates by hit
+  PlanRecord<Transaction> step;
+  SchedulerStats stats{};
+  std::int64_t num_groups = 1;
+  std::int64_t block_size = 1;
+  std::int64_t pool_tokens = 0;  ///< of one sequence alone
+  std::int64_t waiting_requests = 0;
+  std::int64_t waiting_tokens = 0;
+  std::int64_t last_now_ns = 0;
+  std::int64_t aborts_in_a_row = 0;
+  std::uint64_t next_serial = 0;
+  std::int64_t timed_requests = 0;  ///< in flight, with a deadline
+  bool shutting_down = false;
+
+  SchedulerCore(const SchedulerConfig& limits, CacheType& kv_cache, const Policies& with, EnvType& environment)
+      : config(limits), cache(&kv_cache), env(&environment), policies(with), requests(environment.memory()),
+        tenants(environment.memory()) {}
+
+  std::int64_t now() {
+    last_now_ns = std::max<std::int64_t>(last_now_ns, env->now_ns());
+    return last_now_ns;
+  }
+
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t num_tokens) const noexcept { return ceil_div(num_tokens, block_size); }
+
+  /// Rows that a running request takes or will take when its beam forks.
+  [[nodiscard]] static std::int64_t row_weight(const Request& r) noexcept { return r.beam && !r.forked ? r.num_children : 1; }
+  [[nodiscard]] std::int64_t rows_in_use() const noexcept {
+    std::int64_t rows = 0;
+    for (const std::uint32_t slot : running) rows += row_weight(requests[slot]);
+    return rows;
+  }
+
+  [[nodiscard]] auto position(std::uint32_t slot) const noexcept {
+    const Request& r = requests[slot];
+    return std::make_tuple(r.base_priority, r.key, r.child);
+  }
+  void start_running(std::uint32_t slot) {
+    const auto at = std::lower_bound(running.begin(), running.end(), slot,
+                                     [this](std::uint32_t a, std::uint32_t b) { return position(a) < position(b); });
+    running.insert(at, slot);
+    requests[slot].state = RequestState::kRunning;
+  }
+  void stop_running(std::uint32_t slot) {
+    const auto at = std::lower_bound(running.begin(), running.end(), slot,
+                                     [this](std::uint32_t a, std::uint32_t b) { return position(a) < position(b); });
+    KVPAGE_ASSERT(at != running.end() && *at == slot, "a running request stands in the running set");
+    running.erase(at);
+  }
+
+  /// Into the waiting queue; of a beam that has forked, child 0 stands for all.
+  void enqueue(std::uint32_t slot, std::int64_t now_ns) {
+    Request& r = requests[slot];
+    if (r.queued || (r.beam && r.child > 0)) return;
+    if constexpr (Order::kFairLanes) lift_lane(r.lane);
+    r.queued = true;
+    r.waiting_since_ns = now_ns;
+    waiting.push(slot, r.key, r.lane);
+    if (r.child == 0) ++waiting_requests;
+    waiting_tokens += r.num_tokens();
+  }
+  void dequeue(std::uint32_t slot) {
+    Request& r = requests[slot];
+    if (!r.queued) return;
+    r.queued = false;
+    waiting.remove(slot, r.lane);
+    if (r.child == 0) --waiting_requests;
+    waiting_tokens -= r.num_tokens();
+  }
+
+  /// A tenant that comes back gets no credit for its absence: it is lifted to the least among those that wait or run.
+  void lift_lane(std::uint32_t lane) {
+    auto& lanes = waiting.lanes();
+    if (!lanes[lane].heap.empty()) return;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const auto& other : lanes) {
+      if (!other.heap.empty()) least = std::min(least, other.charge);
+    }
+    for (const std::uint32_t slot : running) {
+      if (requests[slot].lane == lane) return;
+      least = std::min(least, lanes[requests[slot].lane].charge);
+    }
+    if (least != std::numeric_limits<std::int64_t>::max()) lanes[lane].charge = std::max(lanes[lane].charge, least);
+  }
+
+  /// The record of a sequence without blocks: everything is to be computed again.
+  static void forget_blocks(Request& r) noexcept {
+    r.has_seq = false;
+    r.seq = {};
+    r.num_computed = r.num_stored = r.num_published = 0;
+  }
+
+  /// Running -> Waiting, its blocks being gone already.
+  void make_waiting(std::uint32_t slot, std::int64_t now_ns) {
+    stop_running(slot);
+    Request& r = requests[slot];
+    forget_blocks(r);
+    r.state = RequestState::kWaiting;
+    enqueue(r.beam ? r.family : slot, now_ns);
+  }
+  void unpark(std::uint32_t slot) { parked.erase(std::find(parked.begin(), parked.end(), slot)); }
+
+  [[nodiscard]] RequestEvent event_of(const Request& r) const {
+    return {.request = r.id, .child = r.child, .token = 0, .source = r.child, .num_new_tokens = r.num_new_tokens(),
+            .cached_tokens = r.cached_tokens, .recomputed_tokens = r.recomputed_tokens, .num_preemptions = r.num_preemptions};
+  }
+};
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

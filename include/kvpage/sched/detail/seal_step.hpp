@@ -1,0 +1,130 @@
+/// \file What a plan decided becomes true when it is sealed, and what an aborted step takes back.
+#pragma once
+
+#include <kvpage/sched/detail/finish.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+template <class Core>
+void apply_victim(Core& core, const Victim& victim) {
+  Request& r = core.requests[victim.slot];
+  ++r.num_preemptions;
+  if (victim.keep) {
+    ++core.stats.preempted_keep;
+    core.stop_running(victim.slot);
+    r.state = RequestState::kParked;
+    core.parked.push_back(victim.slot);
+    core.enqueue(victim.slot, core.last_now_ns);
+    return;
+  }
+  ++core.stats.preempted_recompute;
+  core.policies.admission.on_preemption(r.num_new_tokens(), r.max_new_tokens, static_cast<std::int64_t>(core.running.size()));
+  if (r.state == RequestState::kRunning) {
+    core.make_waiting(victim.slot, core.last_now_ns);
+    return;
+  }
+  core.unpark(victim.slot);
+  Core::forget_blocks(r);
+  r.state = RequestState::kWaiting;
+}
+
+template <class Core>
+void apply_admission(Core& core, const PlannedRow& row) {
+  Request& r = core.requests[row.slot];
+  core.dequeue(r.beam ? r.family : row.slot);
+  if (r.state == RequestState::kParked) core.unpark(row.slot);
+  r.has_seq = true;
+  r.seq = row.seq;
+  r.num_computed = row.first_pos;
+  r.num_stored = row.stored;
+  r.num_published = row.stored / core.block_size * core.block_size;
+  r.cached_tokens += row.hit_tokens;
+  core.stats.cached_tokens += row.hit_tokens;
+  ++core.stats.admissions;
+  core.start_running(row.slot);
+}
+
+/// The open plan becomes the sealed step. Errors: those of CacheTransaction::seal; the plan stays open.
+template <class Core>
+CacheResult<StepId> seal_plan(Core& core) {
+  auto& step = core.step;
+  const auto id = step.txn->seal();
+  if (!id) return id;
+  step.id = *id;
+  step.txn.reset();
+  step.stage = StepStage::kSealed;
+  for (const Victim& victim : step.victims) apply_victim(core, victim);
+  for (const PlannedRow& row : step.rows) {
+    if (row.admitted) apply_admission(core, row);
+  }
+  for (const std::uint32_t slot : step.bypassed) ++core.requests[slot].bypassed, ++core.stats.bypasses;
+  core.stats.window_released += step.window_released;
+  core.stats.block_copies += static_cast<std::int64_t>(step.batch.copies.size());
+  end_deferred(core);
+  return id;
+}
+
+/// The open plan never happened.
+template <class Core>
+void drop_plan(Core& core) {
+  core.step.txn.reset();
+  core.step.stage = StepStage::kIdle;
+  end_deferred(core);
+}
+
+/// A sequence whose tokens an aborted step may have overwritten is computed again.
+template <class Core>
+void recompute_lost(Core& core) {
+  core.scratch.assign(core.running.begin(), core.running.end());
+  core.scratch.insert(core.scratch.end(), core.parked.begin(), core.parked.end());
+  for (const std::uint32_t slot : core.scratch) {
+    Request& r = core.requests[slot];
+    const bool alive = core.cache->alive(r.seq);
+    if (alive && !core.cache->content_lost(r.seq)) continue;
+    if (alive) {
+      release_blocks(core, r.seq);
+      ++core.stats.lost_contents;
+    }
+    if (r.state == RequestState::kParked) {
+      core.unpark(slot);
+      Core::forget_blocks(r);
+      r.state = RequestState::kWaiting;
+    } else if (r.state == RequestState::kRunning) {
+      core.make_waiting(slot, core.last_now_ns);
+    } else {
+      Core::forget_blocks(r);
+    }
+  }
+}
+
+/// Ends every answer that was to end when the step is over.
+template <class Core>
+void end_finishing(Core& core) {
+  core.scratch.clear();
+  for (const std::uint32_t slot : core.running) {
+    if (core.requests[slot].pending_finish != FinishReason::kNone) core.scratch.push_back(slot);
+  }
+  for (const std::uint32_t slot : core.scratch) {
+    end_answer(core, slot, std::exchange(core.requests[slot].pending_finish, FinishReason::kNone));
+  }
+}
+
+/// Takes the sealed step back: progress is as before, its victims wait, what it admitted waits again.
+template <class Core>
+void abort_step(Core& core, StepId id) {
+  auto& step = core.step;
+  const auto done = core.cache->abort(id);
+  KVPAGE_ASSERT(done.has_value(), "the sealed step is the newest one");
+  step.stage = StepStage::kIdle;
+  for (const Victim& victim : step.victims) {
+    if (!victim.keep && core.cache->alive(victim.seq)) release_blocks(core, victim.seq);
+  }
+  recompute_lost(core);
+  end_finishing(core);
+  ++core.stats.aborted_steps;
+  ++core.aborts_in_a_row;
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

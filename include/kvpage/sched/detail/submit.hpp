@@ -1,0 +1,138 @@
+/// \file submit: checks a request, then makes its records. The only place that takes memory after construction.
+#pragma once
+
+#include <kvpage/sched/detail/scheduler_core.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+namespace detail {
+
+inline Unexpected<Refusal> refuse_request(RefusalKind kind, std::int64_t value, std::int64_t limit, const char* unit) noexcept {
+  return {Refusal{kind, value, limit, unit}};
+}
+
+/// KV blocks that the answers need at the end, when each has `new_tokens`.
+template <class Core>
+std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_t new_tokens) {
+  const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
+  const std::int64_t last = core.blocks_of(prompt + new_tokens - 1);
+  if (!spec.beam || spec.num_samples == 1) return last * core.num_groups;
+  // Full blocks of the prompt are shared; a reordered beam may hold one more block per answer while it is copied.
+  const std::int64_t shared = prompt / core.block_size;
+  return (shared + spec.num_samples * (last - shared + 1)) * core.num_groups;
+}
+
+/// The most new tokens that the pool allows, at least 1, or the refusal.
+template <class Core>
+Expected<Ticket, Refusal> clamp_to_limits(const Core& core, const RequestSpec& spec) {
+  const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
+  Ticket ticket{.id = spec.id, .max_new_tokens = spec.max_new_tokens, .seed = spec.seed};
+  if (prompt >= core.config.context_limit) {
+    return refuse_request(RefusalKind::kContextLimit, prompt, core.config.context_limit, "tokens");
+  }
+  ticket.max_new_tokens = std::min(ticket.max_new_tokens, core.config.context_limit - prompt);
+  const std::int64_t pool = core.cache->config().num_blocks;
+  if (prompt > core.pool_tokens) return refuse_request(RefusalKind::kNeverFits, prompt, core.pool_tokens, "tokens");
+  if (final_blocks(core, spec, 1) > pool) return refuse_request(RefusalKind::kNeverFits, final_blocks(core, spec, 1), pool, "blocks");
+  std::int64_t fits = std::min(ticket.max_new_tokens, core.pool_tokens - prompt + 1);
+  if (final_blocks(core, spec, fits) > pool) {
+    std::int64_t low = 1;  // binary search of the last length that fits
+    for (std::int64_t high = fits; high - low > 1;) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (final_blocks(core, spec, middle) > pool ? high : low) = middle;
+    }
+    fits = low;
+  }
+  if (fits < ticket.max_new_tokens) {
+    ticket.max_new_tokens = fits;
+    ticket.limit_reason = FinishReason::kCapacity;
+  }
+  return ticket;
+}
+
+template <class Core>
+Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spec) {
+  const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
+  const SchedulerConfig& limits = core.config;
+  if (core.shutting_down) return refuse_request(RefusalKind::kShuttingDown, 1, 0, "requests");
+  if (prompt == 0) return refuse_request(RefusalKind::kEmptyPrompt, 0, 1, "tokens");
+  const std::int64_t max_answers = spec.beam ? std::min(limits.max_samples, limits.max_seqs) : limits.max_samples;
+  if (spec.num_samples < 1 || spec.num_samples > max_answers) {
+    return refuse_request(RefusalKind::kBadCount, spec.num_samples, max_answers, "answers");
+  }
+  if (spec.max_new_tokens < 1) return refuse_request(RefusalKind::kBadCount, spec.max_new_tokens, 1, "new tokens");
+  if (core.requests.find(spec.id) != kNoRequestSlot) {
+    return refuse_request(RefusalKind::kDuplicateId, static_cast<std::int64_t>(spec.id.value), 0, "id");
+  }
+  auto ticket = clamp_to_limits(core, spec);
+  if (!ticket) return ticket;
+  if (core.waiting_requests >= limits.max_waiting) {
+    return refuse_request(RefusalKind::kQueueFull, core.waiting_requests + 1, limits.max_waiting, "requests");
+  }
+  if (prompt > limits.max_waiting_tokens - core.waiting_tokens) {
+    return refuse_request(RefusalKind::kQueueTokensFull, core.waiting_tokens + prompt, limits.max_waiting_tokens, "tokens");
+  }
+  const auto tenant = core.tenants.find(spec.tenant);
+  if (tenant != core.tenants.end() && tenant->second.num_requests >= limits.max_tenant_requests) {
+    return refuse_request(RefusalKind::kTenantFull, tenant->second.num_requests + 1, limits.max_tenant_requests, "requests");
+  }
+  return ticket;
+}
+
+template <class Core>
+void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& ticket, std::uint32_t child) {
+  r.id = spec.id;
+  r.child = child;
+  r.num_children = r.open_children = static_cast<std::uint32_t>(spec.num_samples);
+  r.beam = spec.beam && spec.num_samples > 1;
+  r.forked = spec.num_samples == 1;
+  r.tokens.reserve(spec.prompt.size() + static_cast<std::size_t>(ticket.max_new_tokens));
+  r.tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  if (r.beam) r.next_tokens.reserve(r.tokens.capacity());
+  if (child == 0) r.stop_tokens.assign(spec.stop_tokens.begin(), spec.stop_tokens.end());
+  r.prompt_tokens = static_cast<std::int64_t>(spec.prompt.size());
+  r.max_new_tokens = ticket.max_new_tokens;
+  r.limit_reason = ticket.limit_reason;
+  r.name_space = spec.name_space;
+  r.seed = ticket.seed;
+  r.priority = spec.priority;
+  r.tenant = spec.tenant;
+  r.start_by_ns = spec.start_by_ns;
+  r.finish_by_ns = spec.finish_by_ns;
+  r.max_hit_tokens = spec.max_hit_tokens;
+  r.arrival_ns = core.last_now_ns;
+  r.base_priority = core.policies.order.priority(r);
+  r.key = {core.policies.order.rank(r), core.next_serial};
+}
+
+/// Makes the records and queues the request. Requires: check_request.
+template <class Core>
+void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
+  auto& tenant = core.tenants[spec.tenant];
+  if (Core::Order::kFairLanes && tenant.num_requests == 0 && tenant.lane == 0) {
+    tenant.lane = static_cast<std::uint32_t>(core.tenants.size());
+  }
+  ++tenant.num_requests;
+  std::uint32_t family = kNoRequestSlot;
+  std::uint32_t previous = kNoRequestSlot;
+  for (std::uint32_t child = 0; child < static_cast<std::uint32_t>(spec.num_samples); ++child) {
+    const std::uint32_t slot = core.requests.acquire();
+    if (child == 0) family = slot;
+    Request& r = core.requests[slot];
+    fill_record(core, r, spec, ticket, child);
+    r.family = family;
+    r.lane = tenant.lane;
+    if (previous != kNoRequestSlot) core.requests[previous].next_sibling = slot;
+    previous = slot;
+  }
+  ++core.next_serial;
+  if (spec.start_by_ns != 0 || spec.finish_by_ns != 0) ++core.timed_requests;
+  core.requests.name(spec.id, family);
+  core.waiting.reserve(core.requests.num_slots(), tenant.lane);
+  reserve_more(core.deferred, core.requests.num_slots());
+  reserve_more(core.parked, core.requests.num_slots());
+  reserve_more(core.scratch, core.requests.num_slots());
+  core.enqueue(family, core.last_now_ns);
+}
+
+}  // namespace detail
+KVPAGE_END_NAMESPACE

@@ -1,0 +1,17 @@
+/// \file FairShare: the tenant that got least goes first.
+#pragma once
+
+#include <kvpage/sched/order_policy.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Per tenant, work done = prompt tokens computed + 2 * tokens decoded; hits and recomputed tokens are free. The tenant with the least
+/// goes first, inside a tenant by arrival; one that comes back is lifted to the least among those present.
+/// Source: virtual token counter, Sheng et al., "Fairness in Serving Large Language Models", 2024 (arXiv 2401.00588).
+struct FairShare : OrderDefaults {
+  static constexpr bool kFairLanes = true;
+  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }
+};
+static_assert(OrderPolicy<FairShare>);
+
+KVPAGE_END_NAMESPACE

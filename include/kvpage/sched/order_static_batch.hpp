@@ -1,0 +1,15 @@
+/// \file StaticBatch: a new batch starts when the old one has ended.
+#pragma once
+
+#include <kvpage/sched/order_policy.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// By arrival, and only when nobody runs: what continuous batching is measured against.
+struct StaticBatch : OrderDefaults {
+  static constexpr bool kOnlyWhenEmpty = true;
+  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }
+};
+static_assert(OrderPolicy<StaticBatch>);
+
+KVPAGE_END_NAMESPACE

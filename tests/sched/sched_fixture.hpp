@@ -1,0 +1,144 @@
+/// \file SchedFixture: an allocator, a scheduler and the toy model on a clock that tests set, and the shortest way to run them.
+#pragma once
+
+#include <kvpage/cache/block_allocator.hpp>
+#include <kvpage/sched/admission_learned_growth.hpp>
+#include <kvpage/sched/admission_reserve.hpp>
+#include <kvpage/sched/continuous_scheduler.hpp>
+#include <kvpage/sched/order_fcfs.hpp>
+#include <kvpage/sched/simulator/toy_model.hpp>
+#include <kvpage/sched/simulator/toy_oracle.hpp>
+
+#include "support/catch.hpp"
+
+#include <map>
+#include <numeric>
+
+namespace kvpage_test {
+
+using Tokens = std::vector<kvpage::TokenId>;
+
+/// Blocks that got a new owner, for the toy to poison.
+struct AllocRecorder {
+  static constexpr bool kEnabled = true;
+  std::vector<kvpage::BlockId>* taken = nullptr;
+  void on_event(const kvpage::CacheEvent& event) {
+    if (event.kind == kvpage::CacheEventKind::kAlloc && taken != nullptr) taken->push_back(event.block);
+  }
+};
+using SchedCache = kvpage::BlockAllocator<kvpage::PrefixIndex<>, kvpage::Lru, AllocRecorder>;
+
+struct TestEnv {
+  std::int64_t time_ns = 0;
+  std::vector<kvpage::RequestEvent> events;
+  std::int64_t now_ns() const { return time_ns; }
+  std::uint64_t draw_seed() const { return 1; }
+  std::pmr::memory_resource* memory() const { return std::pmr::get_default_resource(); }
+  kvpage::StepCosts costs() const { return {}; }
+  void on_event(const kvpage::RequestEvent& event) { events.push_back(event); }
+};
+
+inline Tokens tokens_from(kvpage::TokenId first, std::size_t count) {
+  Tokens tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+template <class Policies = kvpage::SchedulerPolicies<kvpage::Fcfs, kvpage::ReserveChunk>>
+class SchedFixture {
+ public:
+  static constexpr kvpage::TokenId kVocab = 97;
+
+  SchedFixture(const kvpage::BlockAllocatorConfig& pool, const kvpage::SchedulerConfig& config, const Policies& policies = {})
+      : memory_(SchedCache::required_bytes(pool, options())),
+        cache(pool, memory_, options(), kvpage::Lru{}, AllocRecorder{&taken_}),
+        toy(cache.config()),
+        scheduler(config, cache, policies, env) {}
+
+  static SchedCache::IndexOptions options() { return SchedCache::IndexOptions{kvpage::SipSecret{1, 2}}; }
+
+  auto submit(std::uint64_t id, const Tokens& prompt, std::int64_t max_new, kvpage::RequestSpec spec = {}) {
+    spec.id = kvpage::RequestId{id};
+    spec.prompt = prompt;
+    spec.max_new_tokens = max_new;
+    return scheduler.submit(spec);
+  }
+
+  /// Plans and checks a step; false when it is empty (and dropped).
+  bool plan() {
+    batch = &scheduler.plan();
+    const auto valid = kvpage::validate(*batch, cache.config().block_size);
+    if (!valid) FAIL("plan: " << valid.error().rule << " at " << valid.error().index);
+    REQUIRE(batch->num_tokens() <= scheduler.config().budget_tokens);
+    if (batch->num_tokens() > 0) return true;
+    scheduler.drop();
+    return false;
+  }
+  void seal() {
+    taken_.clear();
+    scheduler.seal().value();
+    for (const kvpage::BlockId block : taken_) toy.poison(block);
+  }
+  void commit() {
+    const auto logits = toy.run(*batch);
+    results.clear();
+    for (const kvpage::PlannedSample& sample : batch->samples) {
+      results.push_back({.token = kvpage::toy::draw(logits[static_cast<std::size_t>(sample.logit_index)], sample, kVocab)});
+    }
+    scheduler.commit(results);
+    cache.check_invariants();
+  }
+  bool step() {
+    if (!plan()) return false;
+    seal();
+    commit();
+    return true;
+  }
+  std::int64_t run() {
+    std::int64_t steps = 0;
+    while (step()) ++steps;
+    REQUIRE(scheduler.num_requests() == 0);
+    CHECK(cache.capacity().available() == cache.capacity().num_blocks);
+    return steps;
+  }
+
+  /// Rows that the plan gives a request.
+  std::int64_t rows_of(std::uint64_t id) const {
+    std::int64_t rows = 0;
+    for (std::size_t s = 0; s < batch->sequences.size(); ++s) {
+      if (batch->owners[s].request.value == id) rows += batch->sequences[s].q_count;
+    }
+    return rows;
+  }
+  Tokens text(std::uint64_t id, std::uint32_t child = 0) const {
+    Tokens tokens;
+    for (const auto& event : env.events) {
+      if (event.request.value == id && event.child == child && event.has_token) tokens.push_back(event.token);
+    }
+    return tokens;
+  }
+  kvpage::FinishReason reason(std::uint64_t id, std::uint32_t child = 0) const {
+    for (const auto& event : env.events) {
+      if (event.request.value == id && event.child == child && event.finish != kvpage::FinishReason::kNone) return event.finish;
+    }
+    return kvpage::FinishReason::kNone;
+  }
+  /// What the request alone, with unlimited memory, would have said.
+  Tokens expected(const Tokens& prompt, std::int64_t max_new, std::uint32_t child = 0, std::uint64_t seed = 0) const {
+    return kvpage::toy_text(cache.config(), {.prompt = prompt, .max_new_tokens = max_new, .seed = seed}, child, kVocab);
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::vector<kvpage::BlockId> taken_;
+
+ public:
+  TestEnv env;
+  SchedCache cache;
+  kvpage::ToyModel toy;
+  kvpage::ContinuousScheduler<SchedCache, Policies, TestEnv> scheduler;
+  const kvpage::BatchPlan* batch = nullptr;
+  std::vector<kvpage::SampleResult> results;
+};
+
+}  // namespace kvpage_test
