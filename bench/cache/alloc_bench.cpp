@@ -1,22 +1,19 @@
 // Speed of the block allocator, as JSON lines {"figure", "value", "unit"}: allocation pairs against a bare free list, prefix match
 // against hashing alone, and how full the used blocks are under a random load.
+#include "cache/random_hold_load.hpp"
+
 #include <kvpage/cache/block_allocator.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <random>
-#include <vector>
 
 namespace {
 
 using namespace kvpage;
+using namespace kvpage_bench;
 using Clock = std::chrono::steady_clock;
-
-constexpr std::int64_t kPoolBlocks = 4096;
-constexpr std::int64_t kHeldBlocks = 2048;
-constexpr std::int64_t kPairs = 65'536;  // short runs, best of many: a shared machine takes the core away now and then
-constexpr int kRepeats = 200;
 
 void report(const char* figure, double value, const char* unit) {
   std::printf("{\"figure\": \"cache.%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", figure, value, unit);
@@ -24,71 +21,79 @@ void report(const char* figure, double value, const char* unit) {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Which of the held blocks ends next: random hold times, drawn before the clock starts.
-std::vector<std::uint16_t> random_order() {
-  std::mt19937_64 rng{7};
-  std::vector<std::uint16_t> order(1 << 16);
-  for (auto& slot : order) slot = static_cast<std::uint16_t>(rng() % kHeldBlocks);
-  return order;
-}
+/// The floor: the allocator's own intrusive list of the same records, without counts, states, checks or transactions.
+class BareList {
+ public:
+  using Held = std::uint32_t;
 
-/// The best of some repeats of `run(order)`, in pairs per second.
-template <class Run>
-double best_pairs_per_s(Run&& run) {
-  const auto order = random_order();
-  double best = 0;
-  for (int i = 0; i < kRepeats; ++i) {
-    const auto start = Clock::now();
-    run(order);
-    best = std::max(best, static_cast<double>(kPairs) / seconds_since(start));
+  BareList() {
+    for (std::uint32_t b = 0; b < records_.size(); ++b) list_.push_back(records_, b);
   }
-  return best;
-}
+  static std::uint32_t id(Held b) { return b; }
+  Held take() { return list_.pop_front(records_); }
+  void drop(Held&& b) { list_.push_front(records_, b); }
 
-/// The floor: an intrusive, doubly linked queue of free blocks, without counts, states, checks or transactions.
-double bare_list_pairs_per_s() {
-  std::vector<detail::BlockRecord> records(kPoolBlocks);
-  detail::BlockList list;
-  for (std::uint32_t b = 0; b < kPoolBlocks; ++b) list.push_back(records, b);
-  const auto take = [&] {
-    const std::uint32_t b = list.head();
-    list.remove(records, b);
-    return b;
-  };
-  std::vector<std::uint32_t> held(kHeldBlocks);
-  for (auto& b : held) b = take();
-  return best_pairs_per_s([&](const std::vector<std::uint16_t>& order) {
-    for (std::int64_t i = 0; i < kPairs; ++i) {
-      std::uint32_t& slot = held[order[static_cast<std::size_t>(i) & 0xFFFF]];
-      const std::uint32_t fresh = take();
-      list.push_back(records, slot);
-      slot = fresh;
-    }
-  });
-}
+ private:
+  std::vector<detail::BlockRecord> records_{std::vector<detail::BlockRecord>(RandomHoldLoad<BareList>::kPoolBlocks)};
+  detail::BlockList list_;
+};
 
-/// One block ends and one starts per committed transaction.
+/// One committed transaction per block taken, and one per block given back.
 template <class Allocator>
-double pairs_per_s(const typename Allocator::IndexOptions& options) {
-  const BlockAllocatorConfig config{.num_blocks = kPoolBlocks, .block_size = 16, .max_seqs = 1};
-  std::vector<std::byte> memory(Allocator::required_bytes(config, options));
-  Allocator allocator{config, memory, options};
-  std::vector<BlockRef> held(kHeldBlocks);
-  for (auto& ref : held) {
-    auto plan = allocator.begin();
-    ref = plan->allocate_block().value();
+class TransactionPool {
+ public:
+  using Held = BlockRef;
+
+  explicit TransactionPool(const typename Allocator::IndexOptions& options)
+      : memory_(Allocator::required_bytes(kConfig, options)), allocator_(kConfig, memory_, options) {}
+
+  static std::uint32_t id(const Held& block) { return block.id().value; }
+  Held take() {
+    auto plan = allocator_.begin();
+    Held block = plan->allocate_block().value();
+    plan->commit().value();
+    return block;
+  }
+  void drop(Held&& block) {
+    auto plan = allocator_.begin();
+    plan->free_block(std::move(block)).value();
     plan->commit().value();
   }
-  return best_pairs_per_s([&](const std::vector<std::uint16_t>& order) {
-    for (std::int64_t i = 0; i < kPairs; ++i) {
-      BlockRef& ref = held[order[static_cast<std::size_t>(i) & 0xFFFF]];
-      auto plan = allocator.begin();
-      auto fresh = plan->allocate_block();
-      plan->free_block(std::move(ref)).value();
-      ref = *std::move(fresh);
-      plan->commit().value();
-    }
-  });
+
+ private:
+  static constexpr BlockAllocatorConfig kConfig{.num_blocks = RandomHoldLoad<TransactionPool>::kPoolBlocks, .block_size = 16};
+
+  std::vector<std::byte> memory_;
+  Allocator allocator_;
+};
+
+/// Best of many short runs in turn: a shared machine takes the core away now and then.
+void bench_pairs() {
+  using Plain = TransactionPool<BlockAllocator<NoIndex>>;
+  using Indexed = TransactionPool<BlockAllocator<>>;
+  constexpr std::int64_t kPairs = 65'536;
+  constexpr int kRounds = 300;
+  BareList list;
+  Plain plain{NoIndex::Options{}};
+  Indexed indexed{BlockAllocator<>::IndexOptions{SipSecret{1, 2}}};
+  RandomHoldLoad<BareList> list_load{list};
+  RandomHoldLoad<Plain> plain_load{plain};
+  RandomHoldLoad<Indexed> indexed_load{indexed};
+  double best[3] = {};
+  const auto measure = [&](double& rate, auto& load) {
+    const auto start = Clock::now();
+    load.run(kPairs);
+    rate = std::max(rate, static_cast<double>(kPairs) / seconds_since(start));
+  };
+  for (int i = 0; i < kRounds; ++i) {
+    measure(best[0], list_load);
+    measure(best[1], plain_load);
+    measure(best[2], indexed_load);
+  }
+  report("bare_list_pairs", best[0], "pairs/s");
+  report("alloc_pairs", best[1], "pairs/s");
+  report("alloc_pairs_of_bare_list", best[1] / best[0], "ratio");
+  report("alloc_pairs_indexed", best[2], "pairs/s");
 }
 
 void bench_match() {
@@ -162,12 +167,7 @@ void bench_utilisation() {
 }  // namespace
 
 int main() {
-  const double bare = bare_list_pairs_per_s();
-  const double plain = pairs_per_s<BlockAllocator<NoIndex>>({});
-  report("bare_list_pairs", bare, "pairs/s");
-  report("alloc_pairs", plain, "pairs/s");
-  report("alloc_pairs_of_bare_list", plain / bare, "ratio");
-  report("alloc_pairs_indexed", pairs_per_s<BlockAllocator<>>(BlockAllocator<>::IndexOptions{SipSecret{1, 2}}), "pairs/s");
+  bench_pairs();
   bench_match();
   bench_utilisation();
 }

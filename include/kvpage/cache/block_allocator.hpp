@@ -84,6 +84,7 @@ class BlockAllocator {
   /// Opens the transaction. Errors: kBusy while another one is open.
   [[gnu::always_inline]] CacheResult<Transaction> begin() {
     if (core_.open()) return detail::refuse(CacheRefusalKind::kBusy, 0, 1);
+    core_.is_open = true;
     ++core_.transaction;
     return Transaction{core_};
   }

@@ -32,9 +32,10 @@ struct AllocatorCore {
   PinTable pins{};
   std::span<CopyOp> copies{};  // [kNumLanes, max_copies]
   std::int64_t num_copies = 0;   ///< of the open transaction; 0 between transactions
-  std::uint64_t transaction = 0;  ///< begins and ends so far: odd while a transaction is open
+  std::uint64_t transaction = 0;  ///< serial of the newest transaction
   std::uint64_t next_step = 1;
   std::uint64_t epoch = 0;
+  bool is_open = false;
 
   void attach(Arena& arena, const BlockAllocatorConfig& full, const typename Index::Options& options, Evict policy) {
     config = full;
@@ -46,8 +47,8 @@ struct AllocatorCore {
     if constexpr (kIndexed) pins.attach(arena, config.max_pins, config.num_blocks);
   }
 
-  [[nodiscard]] bool open() const noexcept { return (transaction & 1u) != 0; }
-  [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction >> 1); }
+  [[nodiscard]] bool open() const noexcept { return is_open; }
+  [[nodiscard]] std::uint32_t stamp() const noexcept { return static_cast<std::uint32_t>(transaction); }
   /// First undo entry of the open transaction: those before it belong to sealed steps.
   [[nodiscard]] std::uint64_t log_begin() const noexcept {
     return steps.num_sealed() > 0 ? steps.newest().log_end : log.begin();

@@ -45,7 +45,7 @@ CacheResult<StepId> seal_open(Core& core) {
   core.steps.push({.id = step, .log_end = core.log.end(), .log_begin = core.log_begin(), .epoch = core.epoch,
                    .num_copies = static_cast<std::uint32_t>(core.num_copies), .stamp = core.stamp(), .lane = core.lane()});
   core.num_copies = 0;
-  ++core.transaction;
+  core.is_open = false;
   core.emit(CacheEventKind::kSeal, step);
   return step;
 }
@@ -83,7 +83,7 @@ template <class Core>
   }
   settle_open(core, StepId{});
   core.log.forget_from(core.log_begin());
-  ++core.transaction;
+  core.is_open = false;
   return {};
 }
 
@@ -93,7 +93,7 @@ template <class Core>
   if ((core.num_copies | core.steps.num_sealed()) != 0) return commit_behind_sealed(core);
   settle_open(core, StepId{});
   core.log.forget_all();
-  ++core.transaction;
+  core.is_open = false;
   return {};
 }
 

@@ -34,37 +34,39 @@ class StepRing {
   [[nodiscard]] const StepRecord& oldest_sealed() const noexcept { return (*this)[num_committed_]; }
   [[nodiscard]] const StepRecord& newest() const noexcept { return (*this)[size_ - 1]; }
   /// Lane of blocks released now: they wait for the newest step in flight.
-  [[nodiscard]] std::uint8_t release_lane() const noexcept { return size_ == 0 ? kNoLane : newest().lane; }
+  [[nodiscard]] std::uint8_t release_lane() const noexcept { return release_lane_; }
   /// A lane that no step in flight uses.
   [[nodiscard]] std::uint8_t free_lane() const noexcept { return free_lane_; }
 
   void push(const StepRecord& step) noexcept {
     steps_[static_cast<std::size_t>(size_++)] = step;
-    find_free_lane();
+    find_lanes();
   }
   void commit_oldest_sealed() noexcept { steps_[static_cast<std::size_t>(num_committed_++)].committed = true; }
   void pop_newest() noexcept {
     --size_;
-    find_free_lane();
+    find_lanes();
   }
   void pop_oldest() noexcept {
     for (std::int64_t i = 1; i < size_; ++i) steps_[static_cast<std::size_t>(i - 1)] = (*this)[i];
     --size_;
     --num_committed_;
-    find_free_lane();
+    find_lanes();
   }
 
  private:
-  void find_free_lane() noexcept {
+  void find_lanes() noexcept {
     std::uint32_t taken = 0;
     for (std::int64_t i = 0; i < size_; ++i) taken |= 1u << (*this)[i].lane;
     free_lane_ = static_cast<std::uint8_t>(std::countr_one(taken));
+    release_lane_ = size_ == 0 ? kNoLane : newest().lane;
   }
 
   std::array<StepRecord, static_cast<std::size_t>(kMaxInFlight)> steps_{};
   std::int64_t size_ = 0;
   std::int64_t num_committed_ = 0;
   std::uint8_t free_lane_ = 0;
+  std::uint8_t release_lane_ = kNoLane;
 };
 
 }  // namespace detail

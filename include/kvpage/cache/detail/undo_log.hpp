@@ -71,16 +71,17 @@ class UndoLog {
     const auto capacity = std::bit_ceil(static_cast<std::uint64_t>(max_entries));
     entries_ = arena.cut_raw<UndoEntry>(static_cast<std::int64_t>(capacity));
     mask_ = capacity - 1;
+    limit_ = capacity;
   }
 
-  [[nodiscard]] std::int64_t room() const noexcept { return static_cast<std::int64_t>(mask_ + 1 - (end_ - begin_)); }
+  [[nodiscard]] std::int64_t room() const noexcept { return static_cast<std::int64_t>(limit_ - end_); }
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
   [[nodiscard]] const UndoEntry& at(std::uint64_t position) const noexcept { return entries_[position & mask_]; }
 
   void push(const UndoEntry& entry) noexcept {
-    KVPAGE_ASSERT(end_ - begin_ <= mask_, "operations reserve their undo entries before they change anything");
+    KVPAGE_ASSERT(end_ < limit_, "operations reserve their undo entries before they change anything");
     entries_[end_ & mask_] = entry;
     ++end_;
   }
@@ -88,17 +89,24 @@ class UndoLog {
   /// Forgets the entries from `position` on: they are final, although older ones are not.
   void forget_from(std::uint64_t position) noexcept { end_ = position; }
   /// Forgets everything before `position`: those transactions are final.
-  void settle(std::uint64_t position) noexcept { begin_ = position; }
+  void settle(std::uint64_t position) noexcept {
+    begin_ = position;
+    limit_ = position + mask_ + 1;
+  }
   /// Forgets everything: all transactions are final.
   void forget_all() noexcept { end_ = begin_; }
   /// The same, and starts again at the front, where the memory is warm.
-  void clear() noexcept { begin_ = end_ = 0; }
+  void clear() noexcept {
+    end_ = 0;
+    settle(0);
+  }
 
  private:
   std::uint64_t begin_ = 0;
   std::span<UndoEntry> entries_;
   std::uint64_t mask_ = 0;
   std::uint64_t end_ = 0;
+  std::uint64_t limit_ = 0;  ///< begin_ + capacity: end_ never passes it
 };
 
 }  // namespace detail

@@ -55,7 +55,7 @@ void undo_to(Core& core, std::uint64_t position) {
 template <class Core>
 [[gnu::noinline]] void abort_open(Core& core) {
   undo_to(core, core.log_begin());
-  ++core.transaction;
+  core.is_open = false;
 }
 
 /// Takes a sealed step back through its structural entries, newest first. Rows that a direct commit changed since then only shrink.
