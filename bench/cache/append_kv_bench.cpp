@@ -1,0 +1,100 @@
+// append_kv of every KV format: bytes of new keys and values stored per second, beside memcpy of the same rows by the same workers.
+// Figures as JSON lines; the first argument is the number of threads.
+#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kernels/append_kv/cpu.hpp>
+
+#include "ceilings.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <random>
+#include <vector>
+
+namespace kvpage_bench {
+namespace {
+
+using namespace kvpage;
+
+constexpr KVDims kDims{.num_kv_heads = 8, .head_dim = 64, .block_size = 32};
+constexpr std::int64_t kTokens = 4096;  // 16 MB of rows: more than one core's caches hold, as a prefill leaves them
+constexpr std::int64_t kRow = kDims.num_kv_heads * kDims.head_dim;
+constexpr int kRounds = 15;
+
+/// Rows of keys and values as the projections leave them, and distinct slots: the blocks in random order, each filled from its start.
+struct Rows {
+  std::vector<float> k, v;
+  std::vector<KVSlot> slots;
+
+  Rows() : k(static_cast<std::size_t>(kTokens * kRow)), v(k.size()) {
+    std::mt19937 rng{5};
+    std::normal_distribution<float> normal;
+    for (float& x : k) x = normal(rng);
+    for (float& x : v) x = normal(rng);
+    std::vector<std::uint32_t> blocks(static_cast<std::size_t>(kTokens / kDims.block_size));
+    for (std::size_t b = 0; b < blocks.size(); ++b) blocks[b] = static_cast<std::uint32_t>(b);
+    std::shuffle(blocks.begin(), blocks.end(), rng);
+    for (const std::uint32_t block : blocks) {
+      for (std::uint32_t t = 0; t < kDims.block_size; ++t) slots.push_back({BlockId{block}, t});
+    }
+  }
+  [[nodiscard]] double bytes() const { return static_cast<double>((k.size() + v.size()) * sizeof(float)); }
+};
+
+struct AlignedDelete {
+  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kKVAlignment}); }
+};
+
+void report(const char* name, double rate, double ceiling) {
+  std::printf("{\"figure\": \"cache.append_kv%s\", \"value\": %.6g, \"unit\": \"B/s\", \"against\": \"memcpy\", \"against_value\": %.6g, "
+              "\"ratio\": %.4g}\n",
+              name, rate, ceiling, rate / ceiling);
+}
+
+double memcpy_rate(Cpu& cpu, const Rows& rows) {
+  std::vector<float> k(rows.k.size()), v(rows.v.size());
+  return rows.bytes() / best_seconds(kRounds, [&] {
+           cpu.parallel_for(kTokens, [&](std::int64_t begin, std::int64_t end, int) {
+             const auto bytes = static_cast<std::size_t>((end - begin) * kRow) * sizeof(float);
+             std::memcpy(k.data() + begin * kRow, rows.k.data() + begin * kRow, bytes);
+             std::memcpy(v.data() + begin * kRow, rows.v.data() + begin * kRow, bytes);
+           });
+         });
+}
+
+template <class Format>
+double append_rate(Cpu& cpu, const Rows& rows) {
+  using KV = CpuKV<Format>;
+  const KVPoolShape shape{1, kDims.num_kv_heads, kDims.head_dim, kDims.block_size, kTokens / kDims.block_size};
+  const auto size = static_cast<std::size_t>(pool_bytes<KV>(shape));
+  const std::unique_ptr<std::byte, AlignedDelete> memory(static_cast<std::byte*>(::operator new(size, std::align_val_t{kKVAlignment})));
+  std::fill_n(memory.get(), size, std::byte{0});
+  const KVPool<KV> pool{shape, {memory.get(), size}};
+  const AppendKvArgs<KV> args{.view = pool.view(0), .k = rows.k.data(), .v = rows.v.data(), .k_stride = kRow, .v_stride = kRow,
+                              .slots = rows.slots.data(), .num_tokens = kTokens};
+  Status status;
+  const double seconds = best_seconds(kRounds, [&] { status = append_kv(cpu, args); });
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message());
+    std::exit(1);
+  }
+  return rows.bytes() / seconds;
+}
+
+}  // namespace
+}  // namespace kvpage_bench
+
+int main(int argc, char** argv) {
+  using namespace kvpage_bench;
+  CpuConfig config;
+  config.num_threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  Cpu cpu(config);
+  const Rows rows;
+  const double ceiling = memcpy_rate(cpu, rows);
+  report("", append_rate<DefaultKVFormat>(cpu, rows), ceiling);
+  for_each_type(KVFormats{}, [&]<class Format>() {
+    report((std::string(".") + std::string(Format::kName)).c_str(), append_rate<Format>(cpu, rows), ceiling);
+  });
+}
