@@ -41,7 +41,9 @@ class FlakyStore {
   bool write(std::int64_t offset, std::span<const std::byte> bytes) {
     return move(bytes.begin(), disk_->bytes.begin() + offset, std::ssize(bytes));
   }
-  bool read(std::int64_t offset, std::span<std::byte> bytes) { return move(disk_->bytes.begin() + offset, bytes.begin(), std::ssize(bytes)); }
+  bool read(std::int64_t offset, std::span<std::byte> bytes) {
+    return move(disk_->bytes.begin() + offset, bytes.begin(), std::ssize(bytes));
+  }
 
  private:
   template <class From, class To>

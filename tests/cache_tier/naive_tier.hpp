@@ -42,7 +42,9 @@ struct NaiveTier {
     }
     return num_slots;
   }
-  bool is(std::uint32_t s, bool stored) const { return slots.count(s) == 1 && slots.at(s).content != kNothing && slots.at(s).stored == stored; }
+  bool is(std::uint32_t s, bool stored) const {
+    return slots.count(s) == 1 && slots.at(s).content != kNothing && slots.at(s).stored == stored;
+  }
   bool held(std::uint32_t s) const { return slots.count(s) == 1 && slots.at(s).holds > 0; }
   void use(std::uint32_t s) {
     order.erase(std::find(order.begin(), order.end(), s));

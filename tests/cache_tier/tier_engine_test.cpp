@@ -116,6 +116,26 @@ TEST_CASE("cache_tier.engine.an_evicted_prompt_comes_back_from_the_tier", "[cach
   CHECK(engine.counts().computed == 66);
 }
 
+TEST_CASE("cache_tier.engine.the_tier_continues_what_the_device_still_has", "[cache_tier]") {
+  const std::int64_t window = GENERATE(0, 3, 9);
+  Setup setup{window > 0 ? 16 : 8, 64, window, ToyHash{{1, 2}}};
+  auto& engine = *setup.engine;
+  const auto served = [&](TokenId behind) {  // 12 tokens that all prompts share, then 18 of their own
+    Tokens prompt = tokens_from(0, 12);
+    const Tokens own = tokens_from(behind, 18);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    const std::int64_t before = engine.counts().computed;
+    CHECK(engine.serve({}, prompt) == engine.expected(prompt));
+    return engine.counts().computed - before;
+  };
+  CHECK(served(100) == 30);
+  CHECK(served(200) == 18);
+  const std::int64_t promoted = engine.counts().promoted;
+  CHECK(served(100) == 2);  // 3 blocks from the device, 4 from the tier
+  CHECK(engine.counts().promoted - promoted == 4 + (window == 0 ? 0 : window == 3 ? 1 : 2));
+  CHECK(served(200) == 2);
+}
+
 TEST_CASE("cache_tier.engine.a_damaged_page_shortens_the_hit_to_what_is_before_it", "[cache_tier]") {
   for (std::int64_t damaged = 0; damaged < 7; ++damaged) {
     Setup setup{8, 64, 0, ToyHash{{1, 2}}};

@@ -60,9 +60,11 @@ class ModelRun {
     if (wanted) REQUIRE(got.error().kind == *wanted);
   }
 
-  /// Two contents have each key: the tokens decide. Contents 2k and 2k + 1 of odd k belong to group 1.
-  static Tokens tokens_of(int content) { return {7, 7, 7, static_cast<TokenId>(content)}; }
-  static TierContent content_of(int content, const Tokens& tokens) { return {key_of(content / 2), tokens, static_cast<std::uint32_t>(content / 2 % 2)}; }
+  /// Four contents have each key: group and tokens decide.
+  static Tokens tokens_of(int content) { return {7, 7, 7, static_cast<TokenId>(content % 2)}; }
+  static TierContent content_of(int content, const Tokens& tokens) {
+    return {key_of(content / 4), tokens, static_cast<std::uint32_t>(content / 2 % 2)};
+  }
   static std::vector<std::byte> page_of(int version) { return page_bytes(static_cast<std::size_t>(kPageBytes), version); }
 
   /// Faults of the coming operation, given to both.

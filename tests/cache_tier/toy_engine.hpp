@@ -176,8 +176,8 @@ class ToyEngine {
       if (!loaded) slots[k] = kvpage::kNoTierSlot;
     }
   }
-  Started keep_loaded(kvpage::SeqId seq, const kvpage::PrefixQuery& query, const kvpage::PrefixHit& hit, std::span<const std::uint32_t> slots,
-                      std::int64_t extra) {
+  Started keep_loaded(kvpage::SeqId seq, const kvpage::PrefixQuery& query, const kvpage::PrefixHit& hit,
+                      std::span<const std::uint32_t> slots, std::int64_t extra) {
     const std::int64_t usable = kvpage::usable_extension(cache_->index(), hit, slots);
     counts_.short_loads += usable < extra ? 1 : 0;
     const std::int64_t num_tokens = hit.num_tokens + usable * config_.block_size;
