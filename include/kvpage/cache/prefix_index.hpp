@@ -120,16 +120,22 @@ class PrefixIndex {
     return parent;
   }
 
-  static BlockExtra whole_extra_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
-    const auto at = std::lower_bound(extras.begin(), extras.end(), block,
-                                     [](const BlockExtra& e, std::int64_t b) { return e.block_index < b; });
-    return at != extras.end() && at->block_index == block ? *at : BlockExtra{};
-  }
   static std::uint32_t extra_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
-    return whole_extra_at(extras, block).id;
+    const BlockExtra* extra = find_extra(extras, block);
+    return extra == nullptr ? 0 : extra->id;
+  }
+  static std::span<const PortableExtra> extra_content_at(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
+    const BlockExtra* extra = find_extra(extras, block);
+    return extra == nullptr ? std::span<const PortableExtra>{} : extra->content;
   }
 
  private:
+  static const BlockExtra* find_extra(std::span<const BlockExtra> extras, std::int64_t block) noexcept {
+    const auto at = std::lower_bound(extras.begin(), extras.end(), block,
+                                     [](const BlockExtra& e, std::int64_t b) { return e.block_index < b; });
+    return at != extras.end() && at->block_index == block ? &*at : nullptr;
+  }
+
   static constexpr std::int64_t kMaxNodes = 1 << 30;
   static constexpr std::int64_t kAhead = 8;
   static constexpr int kMaxPartialCandidates = 8;

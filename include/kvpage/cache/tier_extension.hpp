@@ -49,8 +49,8 @@ template <class Index, TierStore Store>
   PortableKey key = index.portable_key(hit.node);
   for (std::size_t i = 0; (i + 1) * groups <= slots.size() && (hit.num_blocks + i + 1) * block <= limit; ++i) {
     const auto content = tokens.subspan((hit.num_blocks + i) * block, block);
-    const BlockExtra extra = Index::whole_extra_at(query.extras, hit.num_blocks + static_cast<std::int64_t>(i));
-    key = Index::portable_child(key, extra.id, content, extra.content);
+    const auto at = static_cast<std::int64_t>(hit.num_blocks + i);
+    key = Index::portable_child(key, Index::extra_at(query.extras, at), content, Index::extra_content_at(query.extras, at));
     bool any = false;
     for (std::size_t g = 0; g < groups && key.named(); ++g) {
       slots[i * groups + g] = tier.find({key, content, static_cast<std::uint32_t>(g)});

@@ -54,7 +54,7 @@ class Publisher {
     const bool fresh = node == kNoLink;
     if (fresh) node = tree().insert(parent(), key, extra, tokens);
     if (node == kNoLink) return kNoLink;
-    if (fresh && core_.index.portable_keys()) core_.index.name_portably(node, Core::IndexType::whole_extra_at(args_.extras, i).content);
+    if (fresh && core_.index.portable_keys()) core_.index.name_portably(node, Core::IndexType::extra_content_at(args_.extras, i));
     retain(tree().retention(node), fresh);
     for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
       if (own(i, g) != kNoBlock) attach_or_adopt(node, i, g);
