@@ -14,8 +14,7 @@ KVPAGE_BEGIN_NAMESPACE
 /// The three decisions that a user may replace.
 template <OrderPolicy OrderType, AdmissionPolicy AdmissionType, PreemptionPolicy PreemptionType = PreemptByCost>
 struct SchedulerPolicies {
-  using Order = OrderType;
-  Order order{};
+  OrderType order{};
   AdmissionType admission{};
   PreemptionType preemption{};
 };
@@ -60,6 +59,7 @@ class ContinuousScheduler {
     }
     core_.num_groups = pool.num_groups;
     core_.block_size = pool.block_size;
+    for (std::int64_t g = 0; g < pool.num_groups; ++g) core_.has_windows = core_.has_windows || pool.window(g) > 0;
     core_.pool_tokens = std::min(pool.num_blocks / pool.num_groups, pool.max_blocks_per_seq) * pool.block_size;
     if (core_.pool_tokens < 1) throw_config_error("the pool needs a block per group", pool.num_blocks, pool.num_groups, "blocks");
     const auto rows = static_cast<std::size_t>(config.max_seqs);
@@ -103,6 +103,16 @@ class ContinuousScheduler {
     return count;
   }
 
+  /// Gives a request another base priority; its place in the order follows. Returns false when no such request is in flight.
+  /// Requires: no plan open, no step sealed.
+  bool set_priority(RequestId id, std::int64_t priority) {
+    KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kIdle, "set_priority is called between steps");
+    const std::uint32_t family = core_.requests.find(id);
+    if (family == kNoRequestSlot) return false;
+    core_.requests.for_each_open(family, [&](std::uint32_t slot) { detail::change_priority(core_, slot, priority); });
+    return true;
+  }
+
   /// Makes the next plan. It is empty when there is nothing to do. Follow with `seal` or `drop`.
   /// Requires: no plan open, no step sealed.
   const BatchPlan& plan() {
@@ -143,7 +153,7 @@ class ContinuousScheduler {
   Status abort() {
     KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kSealed, "a step is sealed");
     core_.now();
-    detail::abort_step(core_, core_.step.id);
+    detail::abort_sealed_step(core_, core_.step.id);
     if (core_.aborts_in_a_row < core_.config.max_aborts) return {};
     return {StatusCode::kDeviceError, "steps fail one after the other", core_.aborts_in_a_row, core_.config.max_aborts};
   }

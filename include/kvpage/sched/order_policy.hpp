@@ -22,9 +22,9 @@ template <class O>
 concept OrderPolicy = std::copy_constructible<O> && requires(const O order, const Request& request) {
   { order.rank(request) } -> std::convertible_to<std::int64_t>;
   { order.priority(request) } -> std::convertible_to<std::int64_t>;
-  { O::kFairLanes } -> std::convertible_to<bool>;
-  { O::kLongestHitFirst } -> std::convertible_to<bool>;
-  { O::kOnlyWhenEmpty } -> std::convertible_to<bool>;
+  { order.kFairLanes } -> std::convertible_to<bool>;
+  { order.kLongestHitFirst } -> std::convertible_to<bool>;
+  { order.kOnlyWhenEmpty } -> std::convertible_to<bool>;
 };
 
 KVPAGE_END_NAMESPACE

@@ -31,7 +31,7 @@ enum class FinishReason : std::uint8_t {
 /// A request as it is submitted. Spans are copied.
 struct RequestSpec {
   RequestId id{};
-  std::span<const TokenId> prompt;  ///< [num_tokens], at least one
+  std::span<const TokenId> prompt{};  ///< [num_tokens], at least one
   std::int64_t max_new_tokens = 16;
   std::int64_t num_samples = 1;     ///< answers (n), or the width of the beam
   bool beam = false;                ///< the answers run in lockstep and may continue each other, see SampleResult::source

@@ -57,6 +57,7 @@ struct Request {
   bool has_seq = false;
   SeqId seq{};
   SeqId next_seq{};             ///< scratch of a reorder
+  bool gave_up_seq = false;     ///< scratch of a reorder
   std::int64_t num_computed = 0;   ///< tokens that need no row any more
   std::int64_t num_stored = 0;     ///< tokens whose keys and values lie in the cache; num_computed or one more (full hit)
   std::int64_t num_published = 0;

@@ -17,60 +17,36 @@ class AdmissionPlanner : public RowPlanner<Core> {
   using Base::core_, Base::step_, Base::txn_, Base::budget_left_, Base::rows_in_use_, Base::request, Base::planned;
   using Base::Base;
 
-  /// Tries to give a waiting request its row and first blocks; changes nothing when it cannot.
+  /// Tries to give a waiting request its row and first blocks; changes nothing when it cannot. Child 0 stands for a whole beam: the
+  /// others start from its blocks once it has caught up, see plan_beam.
   AdmissionOutcome try_admit(std::uint32_t slot) {
-    std::int64_t weight = 0;
-    this->for_each_member(slot, [&](std::uint32_t member) { weight += Core::row_weight(request(member)); });
+    const std::int64_t weight = Core::row_weight(request(slot));
     if (rows_in_use_ + weight > core_.config.max_seqs) return AdmissionOutcome::kNoRow;
     const auto before = this->mark();
-    AdmissionOutcome outcome = AdmissionOutcome::kAdmitted;
-    this->for_each_member(slot, [&](std::uint32_t member) {
-      if (outcome == AdmissionOutcome::kAdmitted) outcome = admit_member(member);
-    });
-    if (outcome != AdmissionOutcome::kAdmitted) {
+    const AdmissionOutcome outcome = admit(slot);
+    if (outcome == AdmissionOutcome::kAdmitted) {
+      rows_in_use_ += weight;
+    } else {
       this->rollback_to(before);
-      return outcome;
     }
-    rows_in_use_ += weight;
     return outcome;
   }
 
  private:
-  AdmissionOutcome admit_member(std::uint32_t slot) {
+  AdmissionOutcome admit(std::uint32_t slot) {
     Request& r = request(slot);
     PlannedRow row{.slot = slot, .seq = r.seq, .first_pos = r.num_computed, .stored = r.num_stored, .admitted = true};
     const bool has_blocks = r.has_seq && !this->lost_blocks(r);
-    if (!has_blocks && !start_sequence(r, row)) return AdmissionOutcome::kNoRow;
-    // The last token of a beam's answer waits for the others, see plan_beam.
-    const std::int64_t need = r.num_tokens() - row.first_pos - (r.beam && r.forked ? 1 : 0);
-    const std::int64_t n = this->chunk(row.first_pos, need);
-    if (need > 0 && n == 0) return AdmissionOutcome::kNoBudget;
+    if (!has_blocks && !this->start_sequence(r, row)) return AdmissionOutcome::kNoRow;
+    const std::int64_t n = this->chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos);
+    if (n == 0) return AdmissionOutcome::kNoBudget;
     const AdmissionView view = view_of(r, row, n);
     if (needed_blocks(r, view) > core_.cache->capacity().available()) return AdmissionOutcome::kNoBlocks;
     row.count = this->reserve(slot, row, n, false);
-    if (row.count < need && row.count == 0) return AdmissionOutcome::kNoBlocks;
+    if (row.count == 0) return AdmissionOutcome::kNoBlocks;
     this->add_row(row);
     if (running_known_) count_running(r, row.seq);
     return AdmissionOutcome::kAdmitted;
-  }
-
-  /// A new sequence with what the prefix cache has of it.
-  bool start_sequence(const Request& r, PlannedRow& row) {
-    const auto seq = txn_.create(r.name_space);
-    if (!seq) return false;
-    row.seq = *seq;
-    row.first_pos = row.stored = 0;
-    if constexpr (Core::kIndexed) {
-      const std::span<const TokenId> tokens{r.tokens};
-      const std::int64_t cap = r.max_hit_tokens < 0 ? r.num_tokens() : r.max_hit_tokens;
-      const PrefixHit hit = core_.cache->match({.name_space = r.name_space, .tokens = tokens, .max_tokens = cap});
-      if (hit.num_tokens == 0) return true;
-      const auto shared = txn_.share(*seq, hit);
-      if (!shared) return true;  // no undo entries left: it is computed instead
-      row.stored = shared->num_tokens;
-      row.first_pos = row.hit_tokens = std::min(row.stored, r.num_tokens() - 1);
-    }
-    return true;
   }
 
   [[nodiscard]] std::int64_t needed_blocks(const Request& r, const AdmissionView& view) const {

@@ -74,8 +74,7 @@ class StepCommit {
   }
 
   void charge(const Request& r, std::int64_t work) {
-    if constexpr (Core::Order::kFairLanes) core_.waiting.lanes()[r.lane].charge += work;
-    static_cast<void>(r), static_cast<void>(work);
+    if (core_.policies.order.kFairLanes) core_.waiting.lanes()[r.lane].charge += work;
   }
 
   void apply(std::span<const PlannedRow> rows, std::size_t next) {

@@ -70,6 +70,21 @@ void end_request(Core& core, std::uint32_t family, FinishReason reason) {
   core.requests.for_each_open(family, [&](std::uint32_t slot) { end_answer(core, slot, reason); });
 }
 
+/// A new base priority: the answer moves to its new place wherever it stands.
+template <class Core>
+void change_priority(Core& core, std::uint32_t slot, std::int64_t priority) {
+  Request& r = core.requests[slot];
+  const bool queued = r.queued;
+  const std::int64_t since_ns = r.waiting_since_ns;
+  if (queued) core.dequeue(slot);
+  if (r.state == RequestState::kRunning) core.stop_running(slot);
+  r.priority = priority;
+  r.base_priority = core.policies.order.priority(r);
+  r.key.rank = core.policies.order.rank(r);
+  if (r.state == RequestState::kRunning) core.start_running(slot);
+  if (queued) core.enqueue(slot, since_ns);
+}
+
 /// True when the request ran out of time.
 [[nodiscard]] inline bool expired(const Request& first, std::int64_t now_ns) noexcept {
   if (first.finish_by_ns != 0 && now_ns >= first.finish_by_ns) return true;

@@ -38,7 +38,7 @@ template <class Core>
 void adopt_fork(Core& core, typename Core::Transaction& txn, const PlannedFork& fork) {
   Request& r = core.requests[fork.slot];
   const bool ran = r.has_seq;
-  if (ran) {
+  if (ran && !std::exchange(r.gave_up_seq, false)) {
     const bool released = txn.release(r.seq).has_value();
     KVPAGE_ASSERT(released, "a live sequence can be released");
   }
@@ -51,16 +51,26 @@ void adopt_fork(Core& core, typename Core::Transaction& txn, const PlannedFork& 
   ++core.stats.forks;
 }
 
+/// An answer that nobody continues gives its sequence back before the forks are made: their ids may be needed.
+template <class Core>
+void give_up_early(Core& core, typename Core::Transaction& txn, std::span<const PlannedFork> forks, const PlannedFork& fork) {
+  Request& r = core.requests[fork.slot];
+  const bool continued = std::any_of(forks.begin(), forks.end(), [&](const PlannedFork& f) { return f.source == fork.slot; });
+  r.gave_up_seq = r.has_seq && !continued && txn.release(r.seq).has_value();
+}
+
 /// Forks all or none of a beam. None: the whole beam waits.
 template <class Core>
 void fork_beam(Core& core, typename Core::Transaction& txn, std::span<PlannedFork> forks) {
   const Savepoint before = txn.mark();
+  for (PlannedFork& fork : forks) give_up_early(core, txn, forks, fork);
   const bool all = std::all_of(forks.begin(), forks.end(), [&](const PlannedFork& fork) { return take_fork(core, txn, fork); });
   if (all) {
     for (const PlannedFork& fork : forks) adopt_fork(core, txn, fork);
     return;
   }
   txn.rollback_to(before);
+  for (const PlannedFork& fork : forks) core.requests[fork.slot].gave_up_seq = false;
   core.requests.for_each_open(core.requests[forks.front().slot].family, [&](std::uint32_t slot) { fall_back_to_waiting(core, txn, slot); });
 }
 

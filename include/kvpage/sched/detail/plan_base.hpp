@@ -93,6 +93,7 @@ class PlanBase {
   void take_blocks(std::uint32_t slot) {
     for_each_member(slot, [&](std::uint32_t member) {
       Request& r = request(member);
+      if (!r.has_seq) return;
       const bool had_row = r.state == RequestState::kRunning && !lost_row(r);
       const auto done = txn_.release(r.seq);
       if (!done) return;  // the undo log is full: it keeps its blocks, and the beneficiary waits a step
@@ -138,6 +139,7 @@ class PlanBase {
     std::int64_t lost_tokens = 0;
     for_each_member(slot, [&](std::uint32_t member) {
       const Request& r = request(member);
+      if (!r.has_seq) return;
       std::int64_t own = 0;
       for (std::int64_t g = 0; g < core_.num_groups; ++g) {
         const BlockTable table = core_.cache->table(r.seq, g);

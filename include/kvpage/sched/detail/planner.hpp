@@ -16,7 +16,7 @@ class Planner : public AdmissionPlanner<Core> {
     const bool empty = core_.running.empty();
     step_.leader = find_leader();
     if (!empty) this->plan_running(step_.leader);
-    if (Core::Order::kOnlyWhenEmpty && !empty) {
+    if (core_.policies.order.kOnlyWhenEmpty && !empty) {
       plan_others();
       return;
     }
@@ -124,16 +124,14 @@ class Planner : public AdmissionPlanner<Core> {
     core_.waiting.begin_walk();
     first_ = core_.waiting.oldest();
     if (first_ != kNoRequestSlot && request(first_).waiting_since_ns >= starving_before_ns()) first_ = kNoRequestSlot;
-    if constexpr (Core::Order::kLongestHitFirst && Core::kIndexed) sort_by_hit();
+    if (by_hit()) sort_by_hit();
   }
   std::uint32_t next_candidate() {
     if (first_ != kNoRequestSlot) return std::exchange(first_, kNoRequestSlot);
-    if constexpr (Core::Order::kLongestHitFirst && Core::kIndexed) {
-      return next_ranked_ == core_.ranked.size() ? kNoRequestSlot : core_.ranked[next_ranked_++].second;
-    } else {
-      return core_.waiting.walk();
-    }
+    if (!by_hit()) return core_.waiting.walk();
+    return next_ranked_ == core_.ranked.size() ? kNoRequestSlot : core_.ranked[next_ranked_++].second;
   }
+  [[nodiscard]] bool by_hit() const noexcept { return Core::kIndexed && core_.policies.order.kLongestHitFirst; }
 
   static constexpr std::size_t kMaxRanked = 128;
   void sort_by_hit() {
@@ -142,9 +140,12 @@ class Planner : public AdmissionPlanner<Core> {
       const std::uint32_t slot = core_.waiting.walk();
       if (slot == kNoRequestSlot) break;
       const Request& r = request(slot);
-      core_.ranked.emplace_back(-core_.cache->match({.name_space = r.name_space, .tokens = r.tokens}).num_tokens, slot);
+      std::int64_t hit = 0;
+      if constexpr (Core::kIndexed) hit = core_.cache->match({.name_space = r.name_space, .tokens = r.tokens}).num_tokens;
+      core_.ranked.emplace_back(-hit, slot);
     }
-    std::sort(core_.ranked.begin(), core_.ranked.end(), [&](const auto& a, const auto& b) {
+    using Ranked = std::pair<std::int64_t, std::uint32_t>;
+    std::sort(core_.ranked.begin(), core_.ranked.end(), [this](const Ranked& a, const Ranked& b) {
       return a.first != b.first ? a.first < b.first : request(a.second).key < request(b.second).key;
     });
   }

@@ -80,6 +80,27 @@ class RowPlanner : public PlanBase<Core> {
     }
   }
 
+  /// A new sequence with what the prefix cache has of it.
+  bool start_sequence(const Request& r, PlannedRow& row) {
+    const auto seq = txn_.create(r.name_space);
+    if (!seq) return false;
+    row.seq = *seq;
+    row.first_pos = row.stored = 0;
+    if constexpr (Core::kIndexed) {
+      const std::span<const TokenId> tokens{r.tokens};
+      // A full hit leaves a row that only looks; behind a window it would look one token further back than the hit kept.
+      const std::int64_t longest = r.beam && r.forked ? r.num_tokens() - 2 : core_.has_windows ? r.num_tokens() - 1 : r.num_tokens();
+      const std::int64_t cap = r.max_hit_tokens < 0 ? longest : std::min(longest, r.max_hit_tokens);
+      const PrefixHit hit = core_.cache->match({.name_space = r.name_space, .tokens = tokens, .max_tokens = cap});
+      if (hit.num_tokens == 0) return true;
+      const auto shared = txn_.share(*seq, hit);
+      if (!shared) return true;  // no undo entries left: it is computed instead
+      row.stored = shared->num_tokens;
+      row.first_pos = row.hit_tokens = std::min(row.stored, r.num_tokens() - 1);
+    }
+    return true;
+  }
+
   /// Plans one running sequence, or one whole beam. Each is tried once.
   void plan_running(std::uint32_t slot) {
     Request& r = request(slot);
@@ -105,20 +126,48 @@ class RowPlanner : public PlanBase<Core> {
     return row.count > 0;
   }
 
-  /// A beam decodes in lockstep: all answers or none. While one of them lags (it was preempted) the others wait before their last token.
+  /// A beam decodes in lockstep: all answers or none. After a preemption child 0 catches up first, then the others fork from it where
+  /// their texts part; all wait before their last token until everyone is there.
   void plan_beam(std::uint32_t family) {
     bool lockstep = true;
     core_.requests.for_each_open(family, [&](std::uint32_t s) {
-      lockstep = lockstep && request(s).num_tokens() - request(s).num_computed == 1;
+      lockstep = lockstep && request(s).has_seq && request(s).num_tokens() - request(s).num_computed == 1;
     });
     const auto before = this->mark();
+    const bool started = request(family).num_tokens() - request(family).num_computed == 1;
     bool all = true;
     core_.requests.for_each_open(family, [&](std::uint32_t s) {
       if (lockstep && !all) return;
-      const std::int64_t need = request(s).num_tokens() - request(s).num_computed - (lockstep ? 0 : 1);
-      if (need > 0) all = plan_rows(s, need) && all;
+      const std::int64_t need = (lockstep ? request(s).num_tokens() : Core::catch_up_tokens(request(s))) - request(s).num_computed;
+      if (!request(s).has_seq) {
+        if (started) start_from_first(s, request(family));
+      } else if (need > 0) {
+        all = plan_rows(s, need) && all;
+      }
     });
     if (lockstep && !all) this->rollback_to(before);
+  }
+
+  void start_from_first(std::uint32_t slot, const Request& first) {
+    const auto before = this->mark();
+    const Request& r = request(slot);
+    const auto end = r.tokens.begin() + (r.num_tokens() - 2);
+    const std::int64_t common = std::min<std::int64_t>(std::mismatch(r.tokens.begin(), end, first.tokens.begin()).first - r.tokens.begin(),
+                                                       first.num_stored);
+    PlannedRow row{.slot = slot, .first_pos = common, .stored = common, .hit_tokens = common, .admitted = true};
+    const auto fork = txn_.fork(first.seq);
+    if (!fork) return;
+    row.seq = *fork;
+    if (!txn_.truncate(row.seq, common)) {  // a window has passed that point
+      this->rollback_to(before);
+      if (!start_sequence(r, row)) return;
+    }
+    row.count = reserve(slot, row, chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos), true);
+    if (row.count > 0) {
+      add_row(row);
+    } else {
+      this->rollback_to(before);
+    }
   }
 };
 

@@ -22,7 +22,6 @@ template <class CacheType, class PoliciesType, class EnvType>
 struct SchedulerCore {
   using Cache = CacheType;
   using Policies = PoliciesType;
-  using Order = typename PoliciesType::Order;
   using Transaction = typename CacheType::Transaction;
   static constexpr bool kIndexed = requires(CacheType& cache, const PrefixQuery& query) { cache.match(query); };
 
@@ -50,6 +49,7 @@ struct SchedulerCore {
   std::int64_t aborts_in_a_row = 0;
   std::uint64_t next_serial = 0;
   std::int64_t timed_requests = 0;  ///< in flight, with a deadline
+  bool has_windows = false;
   bool shutting_down = false;
 
   SchedulerCore(const SchedulerConfig& limits, CacheType& kv_cache, const Policies& with, EnvType& environment)
@@ -63,8 +63,13 @@ struct SchedulerCore {
 
   [[nodiscard]] std::int64_t blocks_of(std::int64_t num_tokens) const noexcept { return ceil_div(num_tokens, block_size); }
 
-  /// Rows that a running request takes or will take when its beam forks.
-  [[nodiscard]] static std::int64_t row_weight(const Request& r) noexcept { return r.beam && !r.forked ? r.num_children : 1; }
+  /// Rows that are kept for a running answer: child 0 has those of its whole beam.
+  [[nodiscard]] static std::int64_t row_weight(const Request& r) noexcept {
+    if (!r.beam) return 1;
+    return r.child == 0 ? r.num_children : 0;
+  }
+  /// Tokens that an answer computes on its own; the last one of a beam's answer is computed in lockstep.
+  [[nodiscard]] static std::int64_t catch_up_tokens(const Request& r) noexcept { return r.num_tokens() - (r.beam && r.forked ? 1 : 0); }
   [[nodiscard]] std::int64_t rows_in_use() const noexcept {
     std::int64_t rows = 0;
     for (const std::uint32_t slot : running) rows += row_weight(requests[slot]);
@@ -92,7 +97,7 @@ struct SchedulerCore {
   void enqueue(std::uint32_t slot, std::int64_t now_ns) {
     Request& r = requests[slot];
     if (r.queued || (r.beam && r.child > 0)) return;
-    if constexpr (Order::kFairLanes) lift_lane(r.lane);
+    if (policies.order.kFairLanes) lift_lane(r.lane);
     r.queued = true;
     r.waiting_since_ns = now_ns;
     waiting.push(slot, r.key, r.lane);
@@ -136,7 +141,7 @@ struct SchedulerCore {
     Request& r = requests[slot];
     forget_blocks(r);
     r.state = RequestState::kWaiting;
-    enqueue(r.beam ? r.family : slot, now_ns);
+    if (!r.beam || requests[r.family].state != RequestState::kRunning) enqueue(r.beam ? r.family : slot, now_ns);
   }
   void unpark(std::uint32_t slot) { parked.erase(std::find(parked.begin(), parked.end(), slot)); }
 

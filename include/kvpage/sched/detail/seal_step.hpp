@@ -73,28 +73,44 @@ void drop_plan(Core& core) {
   end_deferred(core);
 }
 
-/// A sequence whose tokens an aborted step may have overwritten is computed again.
+/// The answer loses its blocks and waits; of a beam, all answers.
+template <class Core>
+void send_back(Core& core, std::uint32_t slot) {
+  const auto one = [&](std::uint32_t s) {
+    Request& r = core.requests[s];
+    if (!r.has_seq) return;
+    if (core.cache->alive(r.seq)) release_blocks(core, r.seq);
+    if (r.state == RequestState::kParked) {
+      core.unpark(s);
+      r.state = RequestState::kWaiting;
+    }
+    if (r.state == RequestState::kRunning) {
+      core.make_waiting(s, core.last_now_ns);
+    } else {
+      Core::forget_blocks(r);
+    }
+  };
+  const Request& r = core.requests[slot];
+  const bool started_from_first = r.beam && r.child > 0 && !core.cache->alive(r.seq);
+  if (!r.beam || !r.forked || (started_from_first && core.cache->alive(core.requests[r.family].seq))) {
+    one(slot);
+  } else {
+    core.requests.for_each_open(r.family, one);
+  }
+}
+
+/// What the aborted step had admitted waits again; a sequence whose tokens it may have overwritten is computed again.
 template <class Core>
 void recompute_lost(Core& core) {
   core.scratch.assign(core.running.begin(), core.running.end());
   core.scratch.insert(core.scratch.end(), core.parked.begin(), core.parked.end());
   for (const std::uint32_t slot : core.scratch) {
-    Request& r = core.requests[slot];
+    const Request& r = core.requests[slot];
+    if (!r.has_seq) continue;
     const bool alive = core.cache->alive(r.seq);
     if (alive && !core.cache->content_lost(r.seq)) continue;
-    if (alive) {
-      release_blocks(core, r.seq);
-      ++core.stats.lost_contents;
-    }
-    if (r.state == RequestState::kParked) {
-      core.unpark(slot);
-      Core::forget_blocks(r);
-      r.state = RequestState::kWaiting;
-    } else if (r.state == RequestState::kRunning) {
-      core.make_waiting(slot, core.last_now_ns);
-    } else {
-      Core::forget_blocks(r);
-    }
+    core.stats.lost_contents += alive ? 1 : 0;
+    send_back(core, slot);
   }
 }
 
@@ -112,7 +128,7 @@ void end_finishing(Core& core) {
 
 /// Takes the sealed step back: progress is as before, its victims wait, what it admitted waits again.
 template <class Core>
-void abort_step(Core& core, StepId id) {
+void abort_sealed_step(Core& core, StepId id) {
   auto& step = core.step;
   const auto done = core.cache->abort(id);
   KVPAGE_ASSERT(done.has_value(), "the sealed step is the newest one");

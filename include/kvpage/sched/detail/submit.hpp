@@ -108,7 +108,7 @@ void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& 
 template <class Core>
 void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
   auto& tenant = core.tenants[spec.tenant];
-  if (Core::Order::kFairLanes && tenant.num_requests == 0 && tenant.lane == 0) {
+  if (core.policies.order.kFairLanes && tenant.num_requests == 0 && tenant.lane == 0) {
     tenant.lane = static_cast<std::uint32_t>(core.tenants.size());
   }
   ++tenant.num_requests;

@@ -49,10 +49,7 @@ class ToyModel {
 
   /// The logits of batch.logit_rows, in order. Valid until the next call.
   std::span<const std::uint64_t> run(const BatchPlan& batch) {
-    for (const CopyOp& copy : batch.copies) {
-      std::copy_n(slots_.begin() + offset(copy.source, 0), copy.num_tokens, slots_.begin() + offset(copy.target, 0));
-    }
-    for (std::size_t s = 0; s < batch.sequences.size(); ++s) write(batch, s);
+    run_partly(batch, batch.num_tokens());
     logits_.clear();
     std::size_t s = 0;
     for (const std::int64_t row : batch.logit_rows) {
@@ -65,6 +62,12 @@ class ToyModel {
     return logits_;
   }
 
+  /// A step that fails half way: its copies and the first rows are done.
+  void run_partly(const BatchPlan& batch, std::int64_t num_rows) {
+    copy(batch);
+    for (std::size_t s = 0; s < batch.sequences.size(); ++s) write(batch, s, num_rows);
+  }
+
   /// Writes one token by hand.
   void write(BlockId block, std::int64_t in_block, std::uint64_t slot) { slots_[static_cast<std::size_t>(offset(block, in_block))] = slot; }
 
@@ -73,11 +76,17 @@ class ToyModel {
     return static_cast<std::ptrdiff_t>(std::int64_t{block.value} * config_.block_size + in_block);
   }
 
-  void write(const BatchPlan& batch, std::size_t s) {
-    const auto begin = static_cast<std::size_t>(batch.sequences[s].q_begin);
-    const auto count = static_cast<std::size_t>(batch.sequences[s].q_count);
+  void copy(const BatchPlan& batch) {
+    for (const CopyOp& op : batch.copies) {
+      std::copy_n(slots_.begin() + offset(op.source, 0), op.num_tokens, slots_.begin() + offset(op.target, 0));
+    }
+  }
+
+  void write(const BatchPlan& batch, std::size_t s, std::int64_t num_rows) {
+    const QuerySpan& span = batch.sequences[s];
+    const auto end = static_cast<std::size_t>(std::min(span.q_begin + span.q_count, num_rows));
     for (const PlannedGroup& group : batch.groups) {
-      for (std::size_t row = begin; row < begin + count; ++row) {
+      for (auto row = static_cast<std::size_t>(span.q_begin); row < end; ++row) {
         const KVSlot slot = group.write_slots[row];
         if (slot == kNoSlot) continue;
         write(slot.block, slot.offset, toy::slot_of(batch.tokens[row], batch.positions[row], batch.owners[s].name_space));

@@ -1,0 +1,98 @@
+/// \file SimConfig: one simulated world, drawn from a seed: sizes, policies, features and faults.
+#pragma once
+
+#include <kvpage/base/philox.hpp>
+#include <kvpage/cache/block_allocator_config.hpp>
+#include <kvpage/sched/scheduler_config.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Numbers of one simulation: the n-th number of a seed and purpose.
+class SimRandom {
+ public:
+  explicit SimRandom(std::uint64_t seed, std::uint32_t purpose = 0) noexcept : seed_(seed), purpose_(purpose) {}
+  [[nodiscard]] std::uint64_t next() noexcept {
+    if (left_ == 0) block_ = philox4x32({{static_cast<std::uint32_t>(count_), purpose_, static_cast<std::uint32_t>(count_++ >> 32), 0}}, seed_);
+    const std::uint64_t bits = left_ == 0 ? std::uint64_t{block_.word[1]} << 32 | block_.word[0] : std::uint64_t{block_.word[3]} << 32 | block_.word[2];
+    left_ ^= 1;
+    return bits;
+  }
+  /// Uniform in [low, high].
+  [[nodiscard]] std::int64_t in(std::int64_t low, std::int64_t high) noexcept {
+    return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  [[nodiscard]] bool one_in(std::int64_t n) noexcept { return in(1, n) == 1; }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t count_ = 0;
+  std::uint32_t purpose_;
+  PhiloxBlock block_{};
+  int left_ = 0;
+};
+
+/// What a seed turns on. Each is on in half of the seeds.
+struct SimFeatures {
+  bool shared_prefixes = false, forks = false, beams = false, stops = false, priorities = false, tenants = false, deadlines = false;
+  bool windows = false, namespaces = false, tiny_pool = false;
+  bool cancels = false, preemptions = false, flips = false, resets = false, pins = false, clock_jumps = false, refusals = false;
+  bool drops = false, aborts = false, exceptions = false, lost_results = false, late_results = false, bad_rows = false;
+};
+
+/// One world. Equal configs and actions give equal runs, bit for bit.
+struct SimConfig {
+  std::uint64_t seed = 0;
+  BlockAllocatorConfig pool{};
+  SchedulerConfig limits{};
+  SimFeatures features{};
+  std::size_t order = 0;
+  std::size_t admission = 0;
+  bool preempt_by_cost = true;
+  std::int64_t max_prompt = 40;
+  std::int64_t max_new = 16;
+  std::int64_t min_sealed_steps = 200;
+};
+
+namespace detail {
+inline void draw_features(SimRandom& random, SimFeatures& f) {
+  bool* const all[] = {&f.shared_prefixes, &f.forks, &f.beams, &f.stops, &f.priorities, &f.tenants, &f.deadlines, &f.windows,
+                       &f.namespaces, &f.tiny_pool, &f.cancels, &f.preemptions, &f.flips, &f.resets, &f.pins, &f.clock_jumps,
+                       &f.refusals, &f.drops, &f.aborts, &f.exceptions, &f.lost_results, &f.late_results, &f.bad_rows};
+  for (bool* feature : all) *feature = random.one_in(2);
+}
+}  // namespace detail
+
+/// The world of a seed.
+[[nodiscard]] inline SimConfig draw_sim_config(std::uint64_t seed) {
+  SimRandom random{seed, 1};
+  SimConfig config{.seed = seed};
+  detail::draw_features(random, config.features);
+  config.max_prompt = random.in(4, 40);
+  config.max_new = random.in(1, 20);
+  BlockAllocatorConfig& pool = config.pool;
+  pool.block_size = std::int64_t{1} << random.in(0, 3);
+  if (config.features.windows) {
+    pool.num_groups = random.in(1, 2);
+    pool.window_tokens[static_cast<std::size_t>(pool.num_groups - 1)] = random.in(2, 24);
+  }
+  const std::int64_t largest = ceil_div(config.max_prompt + config.max_new, pool.block_size) * pool.num_groups;
+  pool.num_blocks = config.features.tiny_pool ? largest + 1 : largest * random.in(1, 4) + random.in(0, 16);
+  SchedulerConfig& limits = config.limits;
+  limits.max_seqs = random.in(1, 6);
+  pool.max_seqs = limits.max_seqs + random.in(0, 6);
+  limits.chunk_align = random.one_in(3) ? random.in(2, 8) : 1;
+  limits.budget_tokens = limits.max_seqs + limits.chunk_align + random.in(0, 40);
+  if (random.one_in(2)) limits.max_chunk_tokens = limits.chunk_align + random.in(0, 12);
+  if (random.one_in(4)) limits.context_limit = random.in(8, config.max_prompt + config.max_new + 8);
+  limits.max_waiting = random.in(2, 12);
+  limits.starve_after_ns = random.one_in(2) ? random.in(1, 200) * 1'000'000 : limits.starve_after_ns;
+  limits.max_bypasses = random.in(0, 6);
+  limits.max_examined = random.in(1, 8);
+  limits.shield_after = random.in(1, 4);
+  config.order = static_cast<std::size_t>(random.in(0, 6));
+  config.admission = static_cast<std::size_t>(random.in(0, 3));
+  config.preempt_by_cost = random.one_in(2);
+  return config;
+}
+
+KVPAGE_END_NAMESPACE

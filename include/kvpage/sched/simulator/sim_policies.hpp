@@ -1,0 +1,84 @@
+/// \file AnyOrder, AnyAdmission, AnyPreemption: the production policies behind one type, so that a seed can choose among them.
+#pragma once
+
+#include <kvpage/sched/admission_learned_growth.hpp>
+#include <kvpage/sched/admission_reserve.hpp>
+#include <kvpage/sched/order_deadline.hpp>
+#include <kvpage/sched/order_fair_share.hpp>
+#include <kvpage/sched/order_fcfs.hpp>
+#include <kvpage/sched/order_longest_prefix.hpp>
+#include <kvpage/sched/order_priority.hpp>
+#include <kvpage/sched/order_shortest.hpp>
+#include <kvpage/sched/order_static_batch.hpp>
+#include <kvpage/sched/preemption_policy.hpp>
+
+#include <variant>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// One of the seven orders.
+class AnyOrder {
+ public:
+  using Kinds = std::variant<Fcfs, PriorityOrder, Shortest, LongestPrefix, FairShare, DeadlineOrder, StaticBatch>;
+  static constexpr std::size_t kNumKinds = std::variant_size_v<Kinds>;
+
+  AnyOrder(const Kinds& order = Fcfs{}) : order_(order) {
+    std::visit([this](const auto& o) { kFairLanes = o.kFairLanes, kLongestHitFirst = o.kLongestHitFirst, kOnlyWhenEmpty = o.kOnlyWhenEmpty; },
+               order_);
+  }
+  [[nodiscard]] static AnyOrder of(std::size_t kind) {
+    const Kinds all[] = {Fcfs{}, PriorityOrder{}, Shortest{}, LongestPrefix{}, FairShare{}, DeadlineOrder{}, StaticBatch{}};
+    return all[kind % kNumKinds];
+  }
+  [[nodiscard]] std::int64_t rank(const Request& request) const {
+    return std::visit([&](const auto& o) { return o.rank(request); }, order_);
+  }
+  [[nodiscard]] std::int64_t priority(const Request& request) const {
+    return std::visit([&](const auto& o) { return o.priority(request); }, order_);
+  }
+
+  bool kFairLanes = false;
+  bool kLongestHitFirst = false;
+  bool kOnlyWhenEmpty = false;
+
+ private:
+  Kinds order_;
+};
+static_assert(OrderPolicy<AnyOrder>);
+
+/// One of the four admissions.
+class AnyAdmission {
+ public:
+  using Kinds = std::variant<ReserveChunk, ReservePrompt, ReserveFull, LearnedGrowth>;
+  static constexpr std::size_t kNumKinds = std::variant_size_v<Kinds>;
+
+  AnyAdmission(const Kinds& admission = ReserveChunk{}) : admission_(admission) {}
+  [[nodiscard]] static AnyAdmission of(std::size_t kind) {
+    const Kinds all[] = {ReserveChunk{}, ReservePrompt{}, ReserveFull{}, LearnedGrowth{}};
+    return all[kind % kNumKinds];
+  }
+  [[nodiscard]] std::int64_t needed_blocks(const AdmissionView& view) const {
+    return std::visit([&](const auto& a) { return a.needed_blocks(view); }, admission_);
+  }
+  void on_step() {
+    std::visit([](auto& a) { a.on_step(); }, admission_);
+  }
+  void on_preemption(std::int64_t new_tokens, std::int64_t max_new_tokens, std::int64_t num_running) {
+    std::visit([&](auto& a) { a.on_preemption(new_tokens, max_new_tokens, num_running); }, admission_);
+  }
+
+ private:
+  Kinds admission_;
+};
+static_assert(AdmissionPolicy<AnyAdmission>);
+
+/// Preemption by cost, or of the last.
+struct AnyPreemption {
+  bool by_cost = true;
+  [[nodiscard]] bool worse(const PreemptionCandidate& a, const PreemptionCandidate& b) const noexcept {
+    return by_cost ? PreemptByCost{}.worse(a, b) : PreemptLast{}.worse(a, b);
+  }
+};
+static_assert(PreemptionPolicy<AnyPreemption>);
+
+KVPAGE_END_NAMESPACE

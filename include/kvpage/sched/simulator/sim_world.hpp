@@ -1,0 +1,112 @@
+/// \file SimWorld: the production allocator and scheduler, the toy model, a clock and a book, side by side.
+#pragma once
+
+#include <kvpage/sched/continuous_scheduler.hpp>
+#include <kvpage/sched/simulator/refusing_cache.hpp>
+#include <kvpage/sched/simulator/sim_action.hpp>
+#include <kvpage/sched/simulator/sim_book.hpp>
+#include <kvpage/sched/simulator/sim_policies.hpp>
+
+KVPAGE_BEGIN_NAMESPACE
+
+/// Names every block that got a new owner, so that the toy can poison it.
+struct SimEventSink {
+  static constexpr bool kEnabled = true;
+  std::vector<BlockId>* taken = nullptr;
+  void on_event(const CacheEvent& event) {
+    if (event.kind == CacheEventKind::kAlloc && taken != nullptr) taken->push_back(event.block);
+  }
+};
+
+/// What the scheduler asks of the simulated world.
+struct SimEnv {
+  SimBook* book;
+  std::int64_t time_ns = 1;
+  std::int64_t latest_ns = 1;  ///< the scheduler's clock does not step back
+  [[nodiscard]] std::int64_t now_ns() const noexcept { return time_ns; }
+  [[nodiscard]] std::uint64_t draw_seed() const noexcept { return 7; }
+  [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return std::pmr::get_default_resource(); }
+  [[nodiscard]] StepCosts costs() const noexcept { return {}; }
+  void on_event(const RequestEvent& event) { book->on_event(event, latest_ns = std::max(latest_ns, time_ns)); }
+};
+
+/// Requests of a world by what may happen to them, counted: how often a fault of each kind met a request in each state.
+/// States: those of RequestState, then "ended".
+struct SimTable {
+  static constexpr std::size_t kNumStates = static_cast<std::size_t>(kNumRequestStates) + 1;
+  std::int64_t count[kNumSimKinds][kNumStates] = {};
+  void add(const SimTable& other) noexcept {
+    for (std::size_t k = 0; k < kNumSimKinds; ++k) {
+      for (std::size_t s = 0; s < kNumStates; ++s) count[k][s] += other.count[k][s];
+    }
+  }
+};
+
+/// One world, before anything has happened in it.
+struct SimWorld {
+  using Cache = RefusingCache<BlockAllocator<PrefixIndex<>, Lru, SimEventSink>>;
+  using Policies = SchedulerPolicies<AnyOrder, AnyAdmission, AnyPreemption>;
+  using Scheduler = ContinuousScheduler<Cache, Policies, SimEnv>;
+
+  SimConfig config;
+  std::vector<BlockId> taken;
+  std::vector<std::byte> memory;
+  Cache cache;
+  ToyModel model;
+  SimBook book;
+  SimEnv env;
+  Scheduler scheduler;
+  SimTable table{};
+  std::vector<SampleResult> results;
+
+  explicit SimWorld(const SimConfig& c)
+      : config(c),
+        memory(Cache::required_bytes(c.pool, options())),
+        cache(c.pool, memory, options(), Lru{}, SimEventSink{&taken}),
+        model(cache.config()),
+        book(cache.config()),
+        env{&book},
+        scheduler(c.limits, cache, Policies{AnyOrder::of(c.order), AnyAdmission::of(c.admission), {c.preempt_by_cost}}, env) {
+    if (!c.features.namespaces) return;
+    for (std::byte salt : {std::byte{1}, std::byte{2}}) {
+      const NamespaceField field{.type = NamespaceFieldType::kSalt, .bytes = {&salt, 1}};
+      book.check(cache.intern({&field, 1}).has_value(), "a world has room for two namespaces");
+    }
+  }
+
+  [[nodiscard]] static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret{3, 5}}; }
+
+  /// A fault met a request in this state.
+  void count(SimKind kind, const Request* request) {
+    const std::size_t state = request == nullptr ? SimTable::kNumStates - 1 : static_cast<std::size_t>(request->state);
+    ++table.count[static_cast<std::size_t>(kind)][state];
+  }
+  /// A fault met everybody: each state that occurs counts once.
+  void count_all(SimKind kind) {
+    bool seen[SimTable::kNumStates] = {};
+    for (std::size_t id = first_open(); id < book.requests.size(); ++id) {
+      for (std::uint32_t child = 0; child < book.requests[id].answers.size(); ++child) {
+        const Request* request = scheduler.find(RequestId{id}, child);
+        if (request != nullptr) seen[static_cast<std::size_t>(request->state)] = true;
+      }
+    }
+    for (std::size_t s = 0; s < SimTable::kNumStates; ++s) table.count[static_cast<std::size_t>(kind)][s] += seen[s] ? 1 : 0;
+  }
+
+  /// Requests before this one are over.
+  std::size_t first_open() {
+    while (first_open_ < book.requests.size() && (book.requests[first_open_].over || book.requests[first_open_].answers.empty())) ++first_open_;
+    return first_open_;
+  }
+  /// A request that may be in flight, drawn from the newest ones; now and then one that has ended.
+  [[nodiscard]] RequestId pick(std::uint64_t word) {
+    const std::size_t first = word % 16 == 0 ? 0 : first_open();
+    const std::size_t count = book.requests.size() - first;
+    return RequestId{count == 0 ? 0 : first + word / 16 % count};
+  }
+
+ private:
+  std::size_t first_open_ = 0;
+};
+
+KVPAGE_END_NAMESPACE
