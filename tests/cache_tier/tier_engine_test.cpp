@@ -136,6 +136,29 @@ TEST_CASE("cache_tier.engine.the_tier_continues_what_the_device_still_has", "[ca
   CHECK(served(200) == 2);
 }
 
+TEST_CASE("cache_tier.engine.a_chain_leaves_the_tier_from_its_end", "[cache_tier]") {
+  Setup setup{8, 14, 0, ToyHash{{1, 2}}};
+  auto& engine = *setup.engine;
+  const Tokens prompts[] = {tokens_from(0, 30), tokens_from(500, 30)};
+  for (const int i : {0, 1, 0, 1}) CHECK(engine.serve({}, prompts[i]) == engine.expected(prompts[i]));
+  CHECK(engine.tier().capacity() == TierCapacity{14, 0, 14, 0});
+  const auto num_found = [&](const Tokens& prompt) {  // blocks of the prompt in the tier, from its start
+    PortableKey key = engine.cache().index().portable_key(0);
+    std::int64_t found = 0;
+    for (std::size_t at = 0; at + kBlockSize <= prompt.size(); at += kBlockSize, ++found) {
+      key = portable_block_key(key, std::span{prompt}.subspan(at, kBlockSize));
+      if (engine.tier().find({key, std::span{prompt}.subspan(at, kBlockSize)}) == kNoTierSlot) break;
+    }
+    return found;
+  };
+  for (int n = 0; n < 14; ++n) {
+    CHECK(num_found(prompts[1]) == 7 - std::min(n, 7));  // loaded before the other one was demoted again
+    CHECK(num_found(prompts[0]) == 7 - std::max(n - 7, 0));
+    const Tokens tokens = tokens_from(2000, kBlockSize);
+    CHECK(engine.tier().reserve({key_of(n), tokens})->needs_copy);
+  }
+}
+
 TEST_CASE("cache_tier.engine.a_damaged_page_shortens_the_hit_to_what_is_before_it", "[cache_tier]") {
   for (std::int64_t damaged = 0; damaged < 7; ++damaged) {
     Setup setup{8, 64, 0, ToyHash{{1, 2}}};

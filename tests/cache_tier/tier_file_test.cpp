@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 namespace {
 
@@ -162,6 +163,17 @@ TEST_CASE("cache_tier.file.a_larger_file_than_the_tier_is_read_as_far_as_the_tie
   OffloadTierConfig smaller = kConfig;
   smaller.num_slots = 2;
   CHECK(survivors(file.open(smaller)) == std::vector<int>{0, 1});
+}
+
+TEST_CASE("cache_tier.file.any_other_file_is_an_empty_tier", "[cache_tier]") {
+  TierFile file;
+  std::mt19937 rng{5};
+  for (int i = 0; i < 50; ++i) {
+    std::string bytes(rng() % 2000, '\0');
+    for (char& c : bytes) c = static_cast<char>(i % 2 == 0 ? rng() >> 8 : "kvptier1"[rng() % 8]);
+    file.write(bytes);
+    REQUIRE(file.open()->capacity() == TierCapacity{kNumSlots, kNumSlots, 0, 0});
+  }
 }
 
 TEST_CASE("cache_tier.file.a_full_disk_refuses_demotions_and_nothing_else", "[cache_tier]") {

@@ -1,5 +1,6 @@
 #include "cache_tier/flaky_store.hpp"
 #include "cache_tier/tier_fixture.hpp"
+#include "loader/allocation_count.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -133,7 +134,27 @@ TEST_CASE("cache_tier.tier.keys_that_start_alike_are_refused_at_the_probe_limit"
     CHECK(memory.tier.load(memory.tier->find({key, tokens})).value() == page(n));
   }
   CHECK(refused == 36);
+  CHECK(memory.tier->capacity() == TierCapacity{128, 64, 64, 0});
   memory.tier->check_invariants();
+}
+
+TEST_CASE("cache_tier.tier.nothing_is_allocated_after_construction", "[cache_tier]") {
+  MemoryTier memory;
+  auto& tier = memory.tier.get();
+  std::vector<Tokens> tokens;
+  for (int n = 0; n < 12; ++n) tokens.push_back(tokens_from(static_cast<TokenId>(n), 4));
+  auto bytes = page(1);
+  const std::size_t before = allocated_bytes();
+  bool good = true;
+  for (int n = 0; n < 12; ++n) {
+    const auto demotion = tier.reserve({key_of(n), tokens[static_cast<std::size_t>(n)]});
+    good = good && demotion && tier.demote(demotion->slot, bytes) && tier.hold(demotion->slot) && tier.promote(demotion->slot, bytes);
+    good = good && (n % 3 != 0 || tier.drop(demotion->slot)) && !tier.promote(demotion->slot, bytes);
+  }
+  CHECK(allocated_bytes() == before);
+  CHECK(good);
+  const Tokens probe(100);
+  CHECK(allocated_bytes() > before);  // the counter counts
 }
 
 TEST_CASE("cache_tier.tier.bad_configurations_name_value_and_limit", "[cache_tier]") {
