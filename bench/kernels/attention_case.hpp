@@ -125,7 +125,7 @@ class AttentionCase {
   std::mt19937 random_{1};
   std::vector<BlockId> ids_;
   std::vector<std::int64_t> indptr_, kv_lens_;
-  std::vector<AttentionSeq> seqs_;
+  std::vector<QuerySpan> seqs_;
   std::vector<float> q_, out_;
 };
 

@@ -75,7 +75,7 @@ int main() {
   // Attend: one query at the last position reads all pages.
   const std::vector<std::int64_t> indptr{0, static_cast<std::int64_t>(table.blocks.size())};
   const std::vector<std::int64_t> kv_lens{kNumTokens};
-  const kvpage::AttentionSeq row{.q_begin = 0, .q_count = 1, .first_pos = kNumTokens - 1};
+  const kvpage::QuerySpan row{.q_begin = 0, .q_count = 1, .first_pos = kNumTokens - 1};
   const auto q = random_values(kNumQueryHeads * kShape.head_dim, 3);
   std::vector<float> out(q.size());
   std::vector<float> lse(kNumQueryHeads);

@@ -73,7 +73,9 @@ Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const 
   TokenId last = 0;
   auto first_token = start;
   while (true) {
-    if (const auto appended = runner.append(input, LogitRows::kLast, draw); !appended) {
+    const bool starts = history.empty() && input.data() == prompt.data();
+    const auto appended = starts ? runner.start(input, LogitRows::kLast, draw) : runner.append(input, LogitRows::kLast, draw);
+    if (!appended) {
       if (!source.error().empty()) return Unexpected{RunError{RunError::Kind::kKernel, source.error()}};
       if (appended.error().kind != RunError::Kind::kStopped) return Unexpected{appended.error()};
       answer.finish = FinishReason::kCancelled;  // by the runner's step visitor, maybe in the middle of the prompt
@@ -82,6 +84,7 @@ Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const 
     }
     if (input.data() == prompt.data()) {
       answer.prefill_s = seconds_since(start);
+      answer.cached_tokens = starts ? runner.cached_tokens() : 0;
       first_token = Clock::now();
     } else {
       ++answer.decode_steps;

@@ -32,11 +32,12 @@ struct Generation {
   double prefill_s = 0;      ///< from the start to the first token's logits
   double decode_s = 0;       ///< from then to the end
   std::int64_t decode_steps = 0;
+  std::int64_t cached_tokens = 0;  ///< of the prompt, those that the page cache had
 };
 
-/// Appends `prompt` to the runner's sequence and generates. `on_token` gets every token but the end token. `cancelled` is
-/// asked after every token; a step visitor of the runner can stop in the middle of a prompt. `history` = all tokens of the
-/// sequence before `prompt`, for penalties.
+/// Starts a sequence with `prompt`, or appends it if there is a history, and generates. `on_token` gets every token but the end token. `cancelled` is
+/// asked after every token; a step visitor of the runner can stop in the middle of a prompt. `history` = all tokens
+/// of the runner's sequence before `prompt`.
 /// Ensures: every generated token is in the cache except the last one drawn (and an end token).
 /// Errors: as SequenceRunner::append; also when the prompt leaves no room for a single token.
 Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const TokenId> history, std::span<const TokenId> prompt,

@@ -3,11 +3,12 @@
 #include "engine/backend/backend_list.hpp"
 #include "engine/backend/cpu_count.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/model_digest.hpp"
 #include "engine/model/transformer.hpp"
-
-#include <kvpage/cache/plan_bytes.hpp>
+#include "engine/model/weight_loader.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace kvpage::engine {
 namespace {
@@ -21,42 +22,24 @@ struct LoadRequest {
 
 using LoadResult = Expected<std::unique_ptr<LanguageModel>, LoadError>;
 
-KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config) {
-  return {.num_layers = spec.num_layers, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
-          .block_size = config.block_size, .num_blocks = ceil_div(pool_tokens_of(spec, config), config.block_size)};
+KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config, const CacheGroups& groups) {
+  const KVDemand demand{.context_tokens = pool_tokens_of(spec, config), .num_seqs = config.num_seqs, .step_tokens = config.step_tokens};
+  const std::int64_t wanted = blocks_per_seq(groups.window_tokens, config.block_size, demand) * demand.num_seqs;
+  return {.num_layers = groups.layers_per_page, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
+          .block_size = config.block_size, .num_blocks = config.pool_blocks > 0 ? config.pool_blocks : wanted};
 }
-
-/// Brings matrices into the backend's form, one after the other, and writes down what was made of them.
-template <Backend B>
-class WeightLoader {
- public:
-  WeightLoader(B& backend, const LoadRequest& request) : backend_(backend), request_(request) {}
-
-  typename B::Weight operator()(const std::string& name, const WeightView& view) {
-    auto weight = backend_.load(view);
-    uses.push_back({name, "gemm", backend_.kernel_name(weight), B::weight_bytes(weight), backend_.slow_reason(weight)});
-    done_bytes_ += view.rows * view.row_bytes;
-    if (request_.config.progress) request_.config.progress({"loading", std::min(done_bytes_, total_bytes_), total_bytes_});
-    return weight;
-  }
-  std::vector<KernelUse> uses;
-
- private:
-  B& backend_;
-  const LoadRequest& request_;
-  std::int64_t done_bytes_ = 0;
-  std::int64_t total_bytes_ = request_.file.file_bytes();
-};
 
 /// The operations that are no matrix products: one line each.
 template <Backend B, KVFormat Format>
-void add_other_uses(const B& backend, const LoadRequest& request, const KVPoolShape& shape, std::vector<KernelUse>& uses) {
+void add_other_uses(const B& backend, const LoadRequest& request, const TransformerCache& cache, std::vector<KernelUse>& uses) {
   const std::string vectors = backend.vector_kernel_name();
   std::int64_t vector_bytes = 0;
   for (const GgufTensor& tensor : request.file.tensors()) {
     if (tensor.num_rows() == 1) vector_bytes += static_cast<std::int64_t>(tensor.data.size());
   }
-  const std::int64_t kv_bytes = plan_bytes<typename B::template KV<Format>>(shape, shape.block_size).bytes_per_token;
+  const KVDemand one_page{.context_tokens = cache.shape.block_size};
+  const std::int64_t kv_bytes =
+      plan_bytes<typename B::template KV<Format>>(cache.shape, cache.groups.window_tokens, one_page).bytes_per_token;
   const std::string pages = std::string(Format::kName) + " pages, " + std::string(B::template KV<Format>::Layout::kName);
   uses.push_back({"token_embd.weight", "embedding", "rows decoded", 0, {}});
   uses.push_back({"norms and biases", "rms_norm", vectors, vector_bytes, {}});
@@ -68,17 +51,21 @@ void add_other_uses(const B& backend, const LoadRequest& request, const KVPoolSh
 
 template <Backend B, KVFormat Format>
 LoadResult load_with(const LoadRequest& request) {
-  const KVPoolShape shape = pool_shape_of(request.spec, request.config);
-  require_valid(shape);
+  TransformerCache cache{.groups = make_cache_groups(request.spec, pool_tokens_of(request.spec, request.config))};
+  cache.shape = pool_shape_of(request.spec, request.config, cache.groups);
+  require_valid(cache.shape);
+  cache.template identify<typename B::template KV<Format>>(model_digest(request.file));
   const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
   B backend(threads);
   TensorReader tensors(request.file);
-  WeightLoader<B> loader(backend, request);
+  WeightLoader<B> loader(backend, request.file, request.config.progress);
   auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
   if (auto complete = tensors.finish(); !complete) return Unexpected{std::move(complete.error())};
-  add_other_uses<B, Format>(backend, request, shape, loader.uses);
-  return std::unique_ptr<LanguageModel>(std::make_unique<Transformer<B, Format>>(request.spec, request.config, shape, std::move(backend),
-                                                                                 std::move(weights), std::move(loader.uses)));
+  auto uses = loader.finish();
+  if (!uses) return Unexpected{std::move(uses.error())};
+  add_other_uses<B, Format>(backend, request, cache, *uses);
+  return std::unique_ptr<LanguageModel>(std::make_unique<Transformer<B, Format>>(
+      request.spec, request.config, std::move(cache), std::move(backend), std::move(weights), std::move(*uses)));
 }
 
 /// Picks the KV format by name among those of the list.
@@ -127,6 +114,25 @@ std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t 
   return types;
 }
 
+KVPlan plan_kv_pool(const ModelSpec& spec, const ModelConfig& config) {
+  const CacheGroups groups = make_cache_groups(spec, pool_tokens_of(spec, config));
+  const KVPoolShape shape = pool_shape_of(spec, config, groups);
+  const KVDemand demand{.context_tokens = pool_tokens_of(spec, config), .num_seqs = config.num_seqs, .step_tokens = config.step_tokens};
+  std::optional<KVPlan> plan;
+  for_each_type(Backends{}, [&]<class B>() {
+    for_each_type(KVFormats{}, [&]<class Format>() {
+      const bool wanted = B::kName == config.kernels && (config.kv_type == Format::kName || Format::kName == B::DefaultKV::kName);
+      if (wanted && (config.kv_type == Format::kName || !plan)) {
+        plan = plan_bytes<typename B::template KV<Format>>(shape, groups.window_tokens, demand);
+      }
+    });
+  });
+  if (!plan) plan = plan_bytes<CpuKV<DefaultKVFormat>>(shape, groups.window_tokens, demand);
+  plan->num_blocks = shape.num_blocks;
+  plan->pool_bytes = shape.num_blocks * plan->page_bytes;
+  return *plan;
+}
+
 Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec) {
   struct NoWeight {};
   const auto ignore = [](const std::string&, const WeightView&) { return NoWeight{}; };
@@ -140,7 +146,6 @@ LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const Mo
     throw_config_error("step_tokens is out of range", config.step_tokens, kMaxStepTokens, "tokens");
   }
   if (auto complete = check_tensors(file, spec); !complete) return Unexpected{std::move(complete.error())};
-  if (auto finite = check_scales(file, config.progress); !finite) return Unexpected{std::move(finite.error())};
   const LoadRequest request{file, spec, config};
   LoadResult (*load)(const LoadRequest&) = nullptr;
   for_each_type(Backends{}, [&]<class B>() {

@@ -1,12 +1,13 @@
 /// \file LanguageModel: a loaded model that runs steps, whatever its kernels and the precision of its cache.
 #pragma once
 
+#include "engine/cache_groups.hpp"
 #include "engine/loader/load_error.hpp"
 #include "engine/loader/progress.hpp"
 #include "engine/model/model_spec.hpp"
 
 #include <kvpage/base/expected.hpp>
-#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/cache/plan_bytes.hpp>
 #include <kvpage/sched/batch_plan.hpp>
 
 #include <algorithm>
@@ -36,14 +37,16 @@ inline constexpr std::int64_t kMaxLogitRows = 32;
 struct ModelConfig {
   std::string kernels = "cpu";  ///< one of backend_names()
   std::string kv_type;          ///< one of kv_type_names(); empty = the backend's default
-  std::int64_t pool_tokens = 0; ///< tokens that the KV pool holds; 0 = min(the model's limit, kDefaultContextTokens)
+  std::int64_t pool_tokens = 0; ///< longest sequence that the KV pool is made for; 0 = min(the model's limit, kDefaultContextTokens)
+  std::int64_t num_seqs = 1;    ///< sequences of that length that it holds at one time
+  std::int64_t pool_blocks = 0; ///< pages of the KV pool; 0 = what num_seqs such sequences need
   std::int64_t block_size = kDefaultBlockSize;  ///< tokens per page
   std::int64_t step_tokens = kDefaultStepTokens;
   int num_threads = 0;          ///< 0 = CPUs that affinity and cgroup quota allow
   ProgressCallback progress;
 };
 
-/// Tokens of the pool that `config` asks for.
+/// Tokens of the longest sequence that `config` asks for.
 inline std::int64_t pool_tokens_of(const ModelSpec& spec, const ModelConfig& config) {
   return config.pool_tokens > 0 ? config.pool_tokens : std::min(spec.context_limit_tokens, kDefaultContextTokens);
 }
@@ -55,6 +58,7 @@ struct KernelUse {
   std::string kernel;
   std::int64_t bytes = 0;   ///< of the tensor, or per token of the KV cache
   std::string slow_reason;  ///< why the fast kernel cannot run it; empty = it runs
+  bool in_file = false;     ///< the kernel reads the file's map
 };
 
 /// A model with its KV pool. Threads: one caller at a time.
@@ -63,7 +67,14 @@ class LanguageModel {
   virtual ~LanguageModel() = default;
 
   virtual const ModelSpec& spec() const = 0;
+  /// The pool; num_layers = layers in a page.
   virtual const KVPoolShape& pool_shape() const = 0;
+  /// Which layers share tables and pages, and their windows.
+  virtual const CacheGroups& cache_groups() const = 0;
+  /// What pages of this model must never be mixed with pages of another identity: digest of the file and KV layout. [<= 256 bytes]
+  virtual std::span<const std::byte> cache_identity() const = 0;
+  /// The bytes of a page, for host tiers and for tests that poison free pages. Requires: the page is inside the pool.
+  virtual std::span<std::byte> page(BlockId block) = 0;
   virtual std::string_view kv_type() const = 0;
   virtual std::int64_t page_bytes() const = 0;
   virtual std::int64_t step_tokens() const = 0;
@@ -73,7 +84,8 @@ class LanguageModel {
   virtual std::vector<KernelUse> kernel_uses() const = 0;
 
   /// Runs a step: copies pages, writes the keys and values of its rows, keeps the final hidden state of its logit rows.
-  /// Requires: validate(plan) holds, plan.num_tokens() <= step_tokens(), blocks inside the pool.
+  /// Requires: validate(plan) holds, plan.num_tokens() <= step_tokens(), one plan group per cache group, blocks inside the pool,
+  /// positions below context_tokens(). The plan's transfers were done before, by the owner of the host tier.
   /// Errors: a Status that names the kernel's objection; the pages of this step then hold unspecified values.
   virtual Status forward(const BatchPlan& plan) = 0;
 
@@ -98,14 +110,18 @@ struct KvTypeBytes {
 /// The cost of a token of `spec` in every precision. Requires: block_size > 0.
 std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t block_size);
 
+/// The KV pool of a model loaded with `config`. An unknown kv_type counts as the backend's default, an unknown backend as the default.
+KVPlan plan_kv_pool(const ModelSpec& spec, const ModelConfig& config);
+
 /// Reads the model's sizes and switches. Errors: architecture unknown, key missing or inconsistent.
 Expected<ModelSpec, LoadError> read_model_spec(const Gguf& file);
 
 /// Whether every tensor that `spec` needs is there with its shape, and no other. Cost: reads names and vectors only.
 Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec);
 
-/// Loads weights and allocates the pool. `file` must outlive the model. Errors: a tensor that is missing, has another
-/// shape, holds NaN or infinity, or is not used; ConfigError for impossible settings; std::bad_alloc.
+/// Loads weights and allocates the pool. `file` must outlive the model; its tensor data only if a kernel use is `in_file`.
+/// Errors: a tensor that is missing, has another shape, holds NaN or infinity, or is not used; ConfigError for impossible
+/// settings; std::bad_alloc.
 Expected<std::unique_ptr<LanguageModel>, LoadError> load_language_model(const Gguf& file, const ModelSpec& spec,
                                                                         const ModelConfig& config);
 

@@ -52,10 +52,8 @@ class ScoreCollector {
 
 }  // namespace
 
-Expected<Score, RunError> score(LanguageModel& model, std::span<const TokenId> prompt, std::span<const TokenId> continuation,
-                                std::int64_t chunk_tokens) {
-  SequenceRunner runner(model);
-  runner.set_chunk_tokens(chunk_tokens);
+Expected<Score, RunError> score(SequenceRunner& runner, std::span<const TokenId> prompt, std::span<const TokenId> continuation,
+                                const ScoreOptions& options) {
   Score score;
   ScoreCollector collector;
   const auto n = static_cast<std::int64_t>(prompt.size());
@@ -64,13 +62,14 @@ Expected<Score, RunError> score(LanguageModel& model, std::span<const TokenId> p
     if (score.first_top10.empty()) score.first_top10 = top10(law);
     if (next < continuation.size()) score.continuation.push_back(score_token(law, continuation[next]));
   };
-  const auto appended = runner.append(prompt, LogitRows::kAll, [&](std::int64_t i, std::span<const float> logits) {
+  const LogitRows rows = options.prompt_nll ? LogitRows::kAll : LogitRows::kLast;
+  const auto started = runner.start(prompt, rows, [&](std::int64_t i, std::span<const float> logits) {
     return collector.add(logits, [&](const LogSoftmax& law) {
       if (i + 1 < n) score.prompt_nll -= law.log_prob(prompt[static_cast<std::size_t>(i) + 1]);
       else score_next(law, 0);
     });
   });
-  if (const auto outcome = collector.outcome(appended); !outcome) return Unexpected{outcome.error()};
+  if (const auto outcome = collector.outcome(started); !outcome) return Unexpected{outcome.error()};
   for (std::size_t c = 0; c + 1 < continuation.size(); ++c) {
     const auto stepped = runner.append(continuation.subspan(c, 1), LogitRows::kLast, [&](std::int64_t, std::span<const float> logits) {
       return collector.add(logits, [&](const LogSoftmax& law) { score_next(law, c + 1); });
@@ -80,19 +79,25 @@ Expected<Score, RunError> score(LanguageModel& model, std::span<const TokenId> p
   return score;
 }
 
+Expected<Score, RunError> score(LanguageModel& model, std::span<const TokenId> prompt, std::span<const TokenId> continuation,
+                                std::int64_t chunk_tokens) {
+  SequenceRunner runner(model);
+  runner.set_chunk_tokens(chunk_tokens);
+  return score(runner, prompt, continuation);
+}
+
 Expected<PerplexityResult, RunError> perplexity(LanguageModel& model, std::span<const TokenId> ids, std::int64_t window_tokens,
                                                 std::optional<TokenId> bos,
                                                 const std::function<void(const PerplexityResult&, std::int64_t)>& on_window) {
   const auto window = static_cast<std::size_t>(window_tokens);
   const std::size_t num_windows = ids.size() / window;
   PerplexityResult result;
-  SequenceRunner runner(model);
+  SequenceRunner runner(model, {.share_prefixes = false});
   for (std::size_t w = 0; w < num_windows; ++w) {
     std::vector<TokenId> tokens(ids.begin() + static_cast<std::ptrdiff_t>(w * window),
                                 ids.begin() + static_cast<std::ptrdiff_t>((w + 1) * window));
     const std::vector<TokenId> targets = tokens;
     if (bos) tokens.front() = *bos;
-    runner.truncate(0);
     ScoreCollector collector;
     const auto first = static_cast<std::int64_t>(window / 2);
     // The last token of a window has no target; the first half is context only.
@@ -103,8 +108,8 @@ Expected<PerplexityResult, RunError> perplexity(LanguageModel& model, std::span<
         ++result.scored_tokens;
       });
     };
-    const auto appended = runner.append(tokens, LogitRows::kAll, visit);
-    if (const auto outcome = collector.outcome(appended); !outcome) return Unexpected{outcome.error()};
+    const auto started = runner.start(tokens, LogitRows::kAll, visit);
+    if (const auto outcome = collector.outcome(started); !outcome) return Unexpected{outcome.error()};
     ++result.windows;
     if (on_window) on_window(result, static_cast<std::int64_t>(num_windows));
   }

@@ -27,9 +27,18 @@ struct Score {
   std::vector<std::pair<TokenId, double>> first_top10;  ///< likeliest tokens after the prompt, best first
 };
 
-/// Scores `prompt` in steps of `chunk_tokens` and each token of `continuation` as a step of its own, on the paged cache.
-/// The result does not depend on chunk_tokens, bit for bit.
+/// How a text is scored.
+struct ScoreOptions {
+  /// Without it prompt_nll is 0, and what the cache has of the prompt is not computed again: a logprob needs its position's logits.
+  bool prompt_nll = true;
+};
+
+/// Scores `prompt` in the runner's steps and each token of `continuation` as a step of its own, on the paged cache.
+/// The result does not depend on chunks or cached prefixes, bit for bit.
 /// Requires: prompt is not empty; ids are below vocab_size. Errors: as SequenceRunner::append.
+Expected<Score, RunError> score(SequenceRunner& runner, std::span<const TokenId> prompt, std::span<const TokenId> continuation,
+                                const ScoreOptions& options = {});
+/// The same with a runner of its own, in steps of `chunk_tokens`.
 Expected<Score, RunError> score(LanguageModel& model, std::span<const TokenId> prompt, std::span<const TokenId> continuation,
                                 std::int64_t chunk_tokens);
 

@@ -1,31 +1,29 @@
 #include "engine/sequence_runner.hpp"
 
+#include <kvpage/cache/plan_bytes.hpp>
+
 #include <algorithm>
 #include <utility>
 
 namespace kvpage::engine {
 namespace {
 
-BlockAllocatorConfig allocator_config(const KVPoolShape& shape) {
-  return {.num_blocks = shape.num_blocks, .block_size = shape.block_size, .max_seqs = 1};
-}
-
 RunError kernel_error(const Status& status) {
   return {RunError::Kind::kKernel, std::string(status.message()) + " (value " + std::to_string(status.value()) + ", limit " +
                                        std::to_string(status.limit()) + ")"};
 }
 
+RunError stopped() { return {RunError::Kind::kStopped, "stopped"}; }
+
+RunError pool_full(const CapacitySnapshot& capacity) {
+  return {RunError::Kind::kPoolFull, "the KV pool is full: " + std::to_string(capacity.used) + " of " + std::to_string(capacity.num_blocks) +
+                                         " blocks are used, and the next token needs more; use a larger pool or a shorter text"};
+}
+
 }  // namespace
 
-SequenceRunner::SequenceRunner(LanguageModel& model)
-    : model_(model),
-      allocator_memory_(Allocator::required_bytes(allocator_config(model.pool_shape()))),
-      allocator_(allocator_config(model.pool_shape()), allocator_memory_),
-      chunk_tokens_(model.step_tokens()) {
-  auto transaction = allocator_.begin().value();
-  seq_ = transaction.create().value();
-  transaction.commit().value();
-}
+SequenceRunner::SequenceRunner(LanguageModel& model, const PageCacheOptions& options)
+    : model_(model), cache_(model, options), chunk_tokens_(model.step_tokens()) {}
 
 void SequenceRunner::set_chunk_tokens(std::int64_t chunk_tokens) {
   if (chunk_tokens < 1 || chunk_tokens > model_.step_tokens()) {
@@ -34,14 +32,24 @@ void SequenceRunner::set_chunk_tokens(std::int64_t chunk_tokens) {
   chunk_tokens_ = chunk_tokens;
 }
 
-std::int64_t SequenceRunner::room_tokens() const noexcept {
-  return model_.context_tokens() - num_tokens();
+void SequenceRunner::trace_as(TraceRecorder* recorder, std::string request_id) {
+  recorder_ = recorder;
+  request_id_ = std::move(request_id);
 }
 
-void SequenceRunner::truncate(std::int64_t num_tokens) {
-  auto transaction = allocator_.begin().value();
-  transaction.truncate(seq_, num_tokens).value();
-  transaction.commit().value();
+std::int64_t SequenceRunner::blocks_for(std::int64_t num_tokens) const noexcept {
+  return blocks_per_seq(model_.cache_groups().window_tokens, model_.pool_shape().block_size, {.context_tokens = num_tokens});
+}
+
+void SequenceRunner::finish() {
+  if (cache_.allocator().alive(seq_)) cache_.settle(seq_, history_, true);
+  history_.clear();
+}
+
+Expected<void, RunError> SequenceRunner::start(std::span<const TokenId> prompt, LogitRows rows, const LogitsVisitor& visit) {
+  finish();
+  cached_tokens_ = 0;
+  return append(prompt, rows, visit);
 }
 
 Expected<void, RunError> SequenceRunner::append(std::span<const TokenId> tokens, LogitRows rows, const LogitsVisitor& visit) {
@@ -52,62 +60,109 @@ Expected<void, RunError> SequenceRunner::append(std::span<const TokenId> tokens,
                                                                  " fit; use a larger --ctx or a shorter text"}};
   }
   for (std::int64_t done = 0; done < count;) {
-    const std::int64_t step_count = std::min(chunk_tokens_, count - done);
-    const bool is_last = done + step_count == count;
-    const auto part = tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(step_count));
-    if (auto ran = step(part, rows == LogitRows::kAll, rows == LogitRows::kLast && is_last); !ran) return ran;
-    if (step_visitor_ && !step_visitor_(done + step_count)) return Unexpected{RunError{RunError::Kind::kStopped, "stopped"}};
-    auto go_on = visit_logits(done, visit);
-    if (!go_on) return Unexpected{std::move(go_on.error())};
-    if (!*go_on) return Unexpected{RunError{RunError::Kind::kStopped, "stopped"}};
-    done += step_count;
+    const auto part = step(tokens.subspan(static_cast<std::size_t>(done)), rows);
+    if (!part) return Unexpected{part.error()};
+    const std::int64_t first_computed = done + part->cached;
+    done = first_computed + part->computed;
+    if (step_visitor_ && !step_visitor_(done)) return Unexpected{stopped()};
+    if (auto visited = visit_logits(first_computed, visit); !visited) return visited;
   }
   return {};
 }
 
-/// One step: room is reserved, the plan sealed, the model run; then the tokens count, or, if it failed, never were there.
-Expected<void, RunError> SequenceRunner::step(std::span<const TokenId> tokens, bool logits_of_all, bool logits_of_last) {
-  auto transaction = allocator_.begin().value();
-  const auto grown = transaction.grow(seq_, num_tokens() + static_cast<std::int64_t>(tokens.size()));
-  if (!grown) {
-    return Unexpected{RunError{RunError::Kind::kContextFull, "the KV pool is full: " + std::to_string(grown.error().need) +
-                                                                 " blocks needed, " + std::to_string(grown.error().available) + " free"}};
-  }
+/// One step with as many tokens as fit: room is reserved, the plan sealed, the model run; then they count, or, if it failed, never were
+/// there. The first step of a sequence starts from what the cache has.
+Expected<SequenceRunner::Part, RunError> SequenceRunner::step(std::span<const TokenId> tokens, LogitRows rows) {
+  PageCache::Allocator& allocator = cache_.allocator();
+  plan_.clear(allocator.config().num_groups);
+  const std::int64_t first_token = num_tokens();
+  const PrefixQuery query = query_of(tokens, rows);
+  if (!allocator.alive(seq_)) seq_ = cache_.start_from_tier(query).value_or(SeqId{});
+  auto transaction = allocator.begin().value();
+  if (!allocator.alive(seq_)) begin_sequence(transaction, query);
+  const std::int64_t num_written = allocator.num_tokens(seq_);
+  const std::int64_t last_token = first_token + std::ssize(tokens);
+  Part part{.cached = std::min(num_written, last_token - 1) - first_token};  // one computed token gives the logits
+  const std::int64_t first_pos = first_token + part.cached;
+  part.computed = std::min({chunk_tokens_, last_token - first_pos, room_in_pool(first_pos)});
+  if (part.computed < 1) return Unexpected{pool_full(allocator.capacity())};
+  transaction.grow(seq_, first_pos + part.computed).value();
+  cache_.save_victims(transaction, plan_);
+  const auto computed = tokens.subspan(static_cast<std::size_t>(part.cached), static_cast<std::size_t>(part.computed));
+  if (recorder_ != nullptr) recorder_->plan({{{request_id_, seq_, first_pos, part.computed}}});
   const StepId sealed = transaction.seal().value();
-  plan(tokens, logits_of_all, logits_of_last);
+  plan(computed, num_written, rows == LogitRows::kAll, rows == LogitRows::kLast && first_pos + part.computed == last_token);
+  plan_.copies.assign(allocator.copies(sealed).begin(), allocator.copies(sealed).end());
   KVPAGE_ASSERT_SLOW(validate(plan_, model_.pool_shape().block_size).has_value(), "a plan obeys every rule");
+  cache_.begin_step(plan_);
   if (const Status status = model_.forward(plan_); !status.ok()) {
-    allocator_.abort(sealed).value();
+    allocator.abort(sealed).value();
     return Unexpected{kernel_error(status)};
   }
-  allocator_.commit(sealed).value();
-  computed_positions_ += plan_.num_tokens();
-  return {};
+  allocator.commit(sealed).value();
+  computed_positions_ += part.computed;
+  if (first_token == 0) cached_tokens_ = part.cached;
+  history_.insert(history_.end(), tokens.begin(), tokens.begin() + part.cached + part.computed);
+  cache_.settle(seq_, history_, false);
+  return part;
 }
 
-void SequenceRunner::plan(std::span<const TokenId> tokens, bool logits_of_all, bool logits_of_last) {
+PrefixQuery SequenceRunner::query_of(std::span<const TokenId> prompt, LogitRows rows) const {
+  if (rows == LogitRows::kAll) return cache_.query(prompt, 0);
+  // Behind a window, the last token's own query looks one position further back than a hit of the whole prompt promises.
+  return cache_.query(prompt, std::ssize(prompt) - (model_.cache_groups().has_window() ? 1 : 0));
+}
+
+/// Creates seq_, with what the pool has of the prompt.
+void SequenceRunner::begin_sequence(PageCache::Allocator::Transaction& transaction, const PrefixQuery& query) {
+  PageCache::Allocator& allocator = cache_.allocator();
+  seq_ = transaction.create(query.name_space).value();
+  const PrefixHit hit = allocator.match(query);
+  const Savepoint before = transaction.mark();
+  transaction.share(seq_, hit).value();
+  if (room_in_pool(std::min(allocator.num_tokens(seq_), std::ssize(query.tokens) - 1)) >= 1) return;
+  // The source of a copy is held beside its target: a pool without a block to spare does without the copy.
+  transaction.rollback_to(before);
+  transaction.share(seq_, hit.without_partial()).value();
+}
+
+/// Positions from `first_pos` on that have a place, or would get one from the blocks that are available.
+std::int64_t SequenceRunner::room_in_pool(std::int64_t first_pos) const {
+  const auto& allocator = cache_.allocator();
+  const std::int64_t block_size = allocator.config().block_size;
+  const std::int64_t entries = ceil_div(allocator.num_tokens(seq_), block_size);
+  const std::int64_t more = allocator.capacity().available() / allocator.config().num_groups;
+  return std::min(entries + more, allocator.config().max_blocks_per_seq) * block_size - first_pos;
+}
+
+void SequenceRunner::plan(std::span<const TokenId> tokens, std::int64_t num_written, bool logits_of_all, bool logits_of_last) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  const BlockTable table = allocator_.table(seq_);
-  const std::int64_t first_pos = table.num_tokens - count;
-  const std::int64_t block_size = model_.pool_shape().block_size;
+  const std::int64_t end = cache_.allocator().num_tokens(seq_);
   ++plan_.step;
-  plan_.clear();
-  plan_.sequences.push_back({.q_begin = 0, .q_count = count, .first_pos = first_pos});
+  plan_.sequences.push_back({.q_begin = 0, .q_count = count, .first_pos = end - count});
   plan_.tokens.assign(tokens.begin(), tokens.end());
-  plan_.kv_lens.push_back(table.num_tokens);
-  PlannedGroup& group = plan_.groups[0];
-  group.block_ids.assign(table.blocks.begin(), table.blocks.end());
-  group.indptr.push_back(static_cast<std::int64_t>(table.blocks.size()));
-  for (std::int64_t position = first_pos; position < table.num_tokens; ++position) {
-    const BlockId block = table.blocks[static_cast<std::size_t>(position / block_size)];
-    plan_.positions.push_back(position);
-    group.write_slots.push_back({block, static_cast<std::uint32_t>(position % block_size)});
-  }
+  plan_.kv_lens.push_back(end);
+  for (std::int64_t position = end - count; position < end; ++position) plan_.positions.push_back(position);
+  for (std::int64_t g = 0; g < cache_.allocator().config().num_groups; ++g) plan_group(g, num_written);
   const std::int64_t first_row = logits_of_all ? 0 : count - 1;
   for (std::int64_t row = first_row; (logits_of_all || logits_of_last) && row < count; ++row) plan_.logit_rows.push_back(row);
 }
 
-Expected<bool, RunError> SequenceRunner::visit_logits(std::int64_t first_index, const LogitsVisitor& visit) {
+/// Tokens before `num_written` are in the cache already: their rows only ask.
+void SequenceRunner::plan_group(std::int64_t group, std::int64_t num_written) {
+  const BlockTable table = cache_.allocator().table(seq_, group);
+  const std::int64_t block_size = cache_.allocator().config().block_size;
+  PlannedGroup& planned = plan_.groups[static_cast<std::size_t>(group)];
+  planned.block_ids.assign(table.blocks.begin(), table.blocks.end());
+  planned.indptr.push_back(std::ssize(table.blocks));
+  for (const std::int64_t position : plan_.positions) {
+    const BlockId block = table.blocks[static_cast<std::size_t>(position / block_size)];
+    const KVSlot place{block, static_cast<std::uint32_t>(position % block_size)};
+    planned.write_slots.push_back(position < num_written ? kNoSlot : place);
+  }
+}
+
+Expected<void, RunError> SequenceRunner::visit_logits(std::int64_t first_index, const LogitsVisitor& visit) {
   const auto num_rows = static_cast<std::int64_t>(plan_.logit_rows.size());
   const auto vocab_size = static_cast<std::size_t>(model_.spec().vocab_size);
   for (std::int64_t first = 0; first < num_rows; first += kMaxLogitRows) {
@@ -116,10 +171,10 @@ Expected<bool, RunError> SequenceRunner::visit_logits(std::int64_t first_index, 
     if (!logits) return Unexpected{kernel_error(logits.error())};
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t index = first_index + plan_.logit_rows[static_cast<std::size_t>(first + i)];
-      if (visit && !visit(index, logits->subspan(static_cast<std::size_t>(i) * vocab_size, vocab_size))) return false;
+      if (visit && !visit(index, logits->subspan(static_cast<std::size_t>(i) * vocab_size, vocab_size))) return Unexpected{stopped()};
     }
   }
-  return true;
+  return {};
 }
 
 }  // namespace kvpage::engine

@@ -1,10 +1,7 @@
-/// \file SequenceRunner: one sequence through a model, step by step: plan, seal, forward, commit.
+/// \file SequenceRunner: one sequence after another through a model, step by step: plan, seal, forward, commit, publish.
 #pragma once
 
-#include "engine/language_model.hpp"
-
-#include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/no_index.hpp>
+#include "engine/page_cache.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +14,7 @@ namespace kvpage::engine {
 
 /// Why tokens could not be computed. What was computed before stays valid.
 struct RunError {
-  enum class Kind : std::uint8_t { kContextFull, kKernel, kStopped };
+  enum class Kind : std::uint8_t { kContextFull, kPoolFull, kKernel, kStopped };
   Kind kind;
   std::string message;
 };
@@ -25,48 +22,71 @@ struct RunError {
 /// Which of the given tokens need logits.
 enum class LogitRows : std::uint8_t { kNone, kLast, kAll };
 
-/// Owns the block table of one sequence and turns tokens into steps. The text never depends on how tokens are cut into
-/// steps. Requires: the model outlives it; one runner per model.
+/// Turns tokens into steps. What earlier sequences left in the page cache is not computed again. The text never depends on how tokens
+/// are cut into steps, nor on what was cached. Requires: the model outlives it; one runner per model.
 class SequenceRunner {
  public:
   /// Gets the index of the token (in the given span) and its logits [vocab_size]; false = stop after this step.
   using LogitsVisitor = std::function<bool(std::int64_t index, std::span<const float> logits)>;
-  /// Gets the number of tokens computed so far of the given span; false = stop here.
+  /// Gets the number of tokens of the given span that are in the cache; false = stop here.
   using StepVisitor = std::function<bool(std::int64_t done_tokens)>;
 
-  explicit SequenceRunner(LanguageModel& model);
+  explicit SequenceRunner(LanguageModel& model, const PageCacheOptions& options = {});
 
-  /// Tokens in the cache.
-  std::int64_t num_tokens() const noexcept { return allocator_.num_tokens(seq_); }
-  /// Tokens that still fit.
-  std::int64_t room_tokens() const noexcept;
-  /// Positions computed since construction (more than num_tokens after a truncate).
+  /// Tokens of the sequence that are in the cache.
+  std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(history_.size()); }
+  /// Tokens that still fit into the context.
+  std::int64_t room_tokens() const noexcept { return context_tokens() - num_tokens(); }
+  std::int64_t context_tokens() const noexcept { return model_.context_tokens(); }
+  /// Tokens that the newest `start` found in the cache; their positions were not computed.
+  std::int64_t cached_tokens() const noexcept { return cached_tokens_; }
+  /// Positions and steps computed since construction.
   std::int64_t computed_positions() const noexcept { return computed_positions_; }
+  std::int64_t num_steps() const noexcept { return static_cast<std::int64_t>(plan_.step); }
+  /// Pages that a sequence of this many tokens needs at least, computed in steps of one token, nothing shared.
+  std::int64_t blocks_for(std::int64_t num_tokens) const noexcept;
+  PageCache& cache() noexcept { return cache_; }
 
-  /// Tokens per step, at most the model's step_tokens().
+  /// Tokens per step, at most the model's step_tokens(). A step takes fewer when the pool has no room for more.
   void set_chunk_tokens(std::int64_t chunk_tokens);
   void on_step(StepVisitor visitor) { step_visitor_ = std::move(visitor); }
+  /// Plans are recorded under the id of this request; null = not at all.
+  void trace_as(TraceRecorder* recorder, std::string request_id);
 
-  /// Appends `tokens` to the sequence. Errors: kContextFull (nothing is computed then), kKernel, kStopped (by the visitor).
+  /// Ends the sequence there is and begins one with `prompt`, from what the cache has of it: everything but the positions whose logits
+  /// are wanted. Requires: prompt is not empty. Errors: as append.
+  Expected<void, RunError> start(std::span<const TokenId> prompt, LogitRows rows, const LogitsVisitor& visit = {});
+
+  /// Appends `tokens` to the sequence. Errors: kContextFull (nothing is computed then), kPoolFull, kKernel, kStopped (by a visitor).
   Expected<void, RunError> append(std::span<const TokenId> tokens, LogitRows rows, const LogitsVisitor& visit = {});
 
-  /// Forgets everything from `num_tokens` on.
-  void truncate(std::int64_t num_tokens);
+  /// Ends the sequence. Its tokens can still be found in the cache.
+  void finish();
 
  private:
-  Expected<void, RunError> step(std::span<const TokenId> tokens, bool logits_of_all, bool logits_of_last);
-  void plan(std::span<const TokenId> tokens, bool logits_of_all, bool logits_of_last);
-  Expected<bool, RunError> visit_logits(std::int64_t first_index, const LogitsVisitor& visit);
+  struct Part {
+    std::int64_t cached = 0;    ///< tokens that were there
+    std::int64_t computed = 0;  ///< tokens after them
+  };
 
-  using Allocator = BlockAllocator<NoIndex>;
+  Expected<Part, RunError> step(std::span<const TokenId> tokens, LogitRows rows);
+  PrefixQuery query_of(std::span<const TokenId> prompt, LogitRows rows) const;
+  void begin_sequence(PageCache::Allocator::Transaction& transaction, const PrefixQuery& query);
+  std::int64_t room_in_pool(std::int64_t first_pos) const;
+  void plan(std::span<const TokenId> tokens, std::int64_t num_written, bool logits_of_all, bool logits_of_last);
+  void plan_group(std::int64_t group, std::int64_t num_written);
+  Expected<void, RunError> visit_logits(std::int64_t first_index, const LogitsVisitor& visit);
 
   LanguageModel& model_;
-  std::vector<std::byte> allocator_memory_;
-  Allocator allocator_;
+  PageCache cache_;
   SeqId seq_{};
+  std::vector<TokenId> history_;  // committed tokens of the sequence
   BatchPlan plan_;
   StepVisitor step_visitor_;
+  TraceRecorder* recorder_ = nullptr;
+  std::string request_id_;
   std::int64_t chunk_tokens_;
+  std::int64_t cached_tokens_ = 0;
   std::int64_t computed_positions_ = 0;
 };
 

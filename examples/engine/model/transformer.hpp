@@ -5,6 +5,7 @@
 #include "engine/language_model.hpp"
 #include "engine/model/mapped_memory.hpp"
 #include "engine/model/rope_tables.hpp"
+#include "engine/model/transformer_cache.hpp"
 #include "engine/model/transformer_weights.hpp"
 #include "engine/model/workspace.hpp"
 
@@ -25,22 +26,26 @@ class Transformer final : public LanguageModel {
   using KV = typename B::template KV<Format>;
   using Weights = TransformerWeights<typename B::Weight>;
 
-  Transformer(const ModelSpec& spec, const ModelConfig& config, const KVPoolShape& shape, B backend, Weights weights,
+  Transformer(const ModelSpec& spec, const ModelConfig& config, TransformerCache cache, B backend, Weights weights,
               std::vector<KernelUse> uses)
       : spec_(spec),
         step_tokens_(config.step_tokens),
         context_tokens_(pool_tokens_of(spec, config)),
+        cache_(std::move(cache)),
         backend_(std::move(backend)),
         weights_(std::move(weights)),
         uses_(std::move(uses)),
-        full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens(shape)),
-        window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens(shape) : 0),
+        full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens()),
+        window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens() : 0),
         workspace_(spec, step_tokens_, kMaxLogitRows),
-        pool_memory_(pool_bytes<KV>(shape)),
-        pool_(shape, pool_memory_.span()) {}
+        pool_memory_(pool_bytes<KV>(cache_.shape)),
+        pool_(cache_.shape, pool_memory_.span()) {}
 
   const ModelSpec& spec() const override { return spec_; }
   const KVPoolShape& pool_shape() const override { return pool_.shape(); }
+  const CacheGroups& cache_groups() const override { return cache_.groups; }
+  std::span<const std::byte> cache_identity() const override { return cache_.identity; }
+  std::span<std::byte> page(BlockId block) override { return pool_.page(block); }
   std::string_view kv_type() const override { return Format::kName; }
   std::int64_t page_bytes() const override { return pool_.bytes_per_page(); }
   std::int64_t step_tokens() const override { return step_tokens_; }
@@ -55,13 +60,12 @@ class Transformer final : public LanguageModel {
   using Layer = LayerWeights<typename B::Weight>;
 
   /// Positions that the key bias must cover: none if no layer has one or the format keeps it.
-  std::int64_t bias_tokens(const KVPoolShape& shape) const {
+  std::int64_t bias_tokens() const {
     const bool has_bias = !weights_.layers.front().k_bias.empty();
-    return takes_out_key_bias<KV> && has_bias ? shape.num_blocks * shape.block_size : 0;
+    return takes_out_key_bias<KV> && has_bias ? context_tokens_ : 0;
   }
 
   Status embed(const BatchPlan& plan);
-  Status copy_pages(const BatchPlan& plan);
   Status run_layer(std::int64_t index, const BatchPlan& plan);
   Status attention_block(std::int64_t index, const BatchPlan& plan);
   Status project_qkv(const Layer& layer, const BatchPlan& plan);
@@ -79,10 +83,15 @@ class Transformer final : public LanguageModel {
     return spec_.layer_window_tokens(layer) > 0 ? window_rope_ : full_rope_;
   }
   KeyBias key_bias_of(std::int64_t index) const;
+  const LayerPlace& place_of(std::int64_t layer) const { return cache_.groups.places[static_cast<std::size_t>(layer)]; }
+  const PlannedGroup& group_of(std::int64_t layer, const BatchPlan& plan) const {
+    return plan.groups[static_cast<std::size_t>(place_of(layer).group)];
+  }
 
   ModelSpec spec_;
   std::int64_t step_tokens_;
   std::int64_t context_tokens_;
+  TransformerCache cache_;
   B backend_;
   Weights weights_;
   std::vector<KernelUse> uses_;
@@ -92,8 +101,6 @@ class Transformer final : public LanguageModel {
   MappedMemory pool_memory_;
   KVPool<KV> pool_;
   typename B::Input input_;
-  std::vector<AttentionSeq> attention_seqs_;
-  std::vector<BlockCopy> copies_;
   std::int64_t num_logit_rows_ = 0;
 };
 
@@ -102,21 +109,17 @@ Status Transformer<B, Format>::forward(const BatchPlan& plan) {
   if (plan.num_tokens() > step_tokens_) {
     return {StatusCode::kCapacity, "a step has more tokens than the model was loaded for", plan.num_tokens(), step_tokens_};
   }
-  attention_seqs_.clear();
-  for (const PlannedSequence& seq : plan.sequences) attention_seqs_.push_back({seq.q_begin, seq.q_count, seq.first_pos});
-  if (const Status status = copy_pages(plan); !status.ok()) return status;
+  const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
+  if (num_groups != cache_.groups.num_groups()) {
+    return {StatusCode::kInvalidArgument, "a plan has other cache groups than the model", num_groups, cache_.groups.num_groups()};
+  }
+  const Status copied = backend_.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = plan.copies});
+  if (!copied.ok()) return copied;
   if (const Status status = embed(plan); !status.ok()) return status;
   for (std::int64_t i = 0; i < spec_.num_layers; ++i) {
     if (const Status status = run_layer(i, plan); !status.ok()) return status;
   }
   return keep_logit_rows(plan);
-}
-
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::copy_pages(const BatchPlan& plan) {
-  copies_.clear();
-  for (const CopyOp& copy : plan.copies) copies_.push_back({copy.source, copy.target, copy.num_tokens});
-  return backend_.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = copies_});
 }
 
 template <Backend B, KVFormat Format>
@@ -191,15 +194,15 @@ KeyBias Transformer<B, Format>::key_bias_of(std::int64_t index) const {
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::append(std::int64_t index, const BatchPlan& plan) {
   const std::int64_t stride = spec_.num_kv_heads * spec_.head_dim;
-  return backend_.append_kv(AppendKvArgs<KV>{.view = pool_.view(index), .k = workspace_.k.data(), .v = workspace_.v.data(),
-                                             .k_stride = stride, .v_stride = stride, .slots = plan.groups[0].write_slots.data(),
-                                             .num_tokens = plan.num_tokens(), .positions = plan.positions.data(),
-                                             .key_bias = key_bias_of(index)});
+  return backend_.append_kv(AppendKvArgs<KV>{.view = pool_.view(place_of(index).layer_in_page), .k = workspace_.k.data(),
+                                             .v = workspace_.v.data(), .k_stride = stride, .v_stride = stride,
+                                             .slots = group_of(index, plan).write_slots.data(), .num_tokens = plan.num_tokens(),
+                                             .positions = plan.positions.data(), .key_bias = key_bias_of(index)});
 }
 
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::attend(std::int64_t index, const BatchPlan& plan) {
-  const PlannedGroup& group = plan.groups[0];
+  const PlannedGroup& group = group_of(index, plan);
   const KVTables tables{group.indptr.data(), group.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()};
   const std::int64_t stride = spec_.num_q_heads * spec_.head_dim;
   PagedAttentionArgs<KV> args;
@@ -207,8 +210,8 @@ Status Transformer<B, Format>::attend(std::int64_t index, const BatchPlan& plan)
   args.q_stride = stride;
   args.num_tokens = plan.num_tokens();
   args.num_q_heads = spec_.num_q_heads;
-  args.seqs = attention_seqs_.data();
-  args.view = pool_.view(index, tables);
+  args.seqs = plan.sequences.data();
+  args.view = pool_.view(place_of(index).layer_in_page, tables);
   args.scale = spec_.attention_scale;
   args.window = spec_.layer_window_tokens(index);
   args.softcap = spec_.attention_soft_cap;

@@ -1,5 +1,6 @@
 #include "engine/generation.hpp"
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
 #include <kvpage/base/philox.hpp>
@@ -32,12 +33,6 @@ std::vector<TokenId> random_ids(std::uint64_t seed, std::int64_t count, std::int
   return ids;
 }
 
-std::string json_array(std::span<const TokenId> ids) {
-  std::string text = "[";
-  for (const TokenId id : ids) text += (text.size() > 1 ? ", " : "") + std::to_string(id);
-  return text + "]";
-}
-
 double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const engine::Generation& g,
@@ -64,10 +59,11 @@ void print_text(const BenchOptions& o, const LoadedModel& m, const engine::Gener
 }  // namespace
 
 int bench(const BenchOptions& options) {
+  if (options.requests) return bench_requests(options);
   const std::int64_t context = options.depth_tokens + options.prompt_tokens + options.generate_tokens;
   LoadedModel m = load_model(options.model, context, engine::kDefaultStepTokens);
   const std::int64_t vocab_size = m.model->spec().vocab_size;
-  engine::SequenceRunner runner(*m.model);
+  engine::SequenceRunner runner(*m.model, {.evict = options.evict, .share_prefixes = options.model.prefix_cache});
   const auto ids = random_ids(options.seed, options.prompt_tokens + options.depth_tokens, vocab_size);
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + options.prompt_tokens);
   const std::vector<TokenId> depth(ids.begin() + options.prompt_tokens, ids.end());

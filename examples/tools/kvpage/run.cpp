@@ -33,10 +33,12 @@ const char* finish_text(engine::FinishReason reason) {
 
 /// Prints what an answer cost. The time to first token is that of the prompt; the rate is that of the steps after it.
 void print_timings(std::size_t prompt_tokens, const engine::Generation& g) {
-  const double prompt_rate = g.prefill_s > 0 ? static_cast<double>(prompt_tokens) / g.prefill_s : 0;
+  const auto computed = static_cast<double>(prompt_tokens) - static_cast<double>(g.cached_tokens);
+  const double prompt_rate = g.prefill_s > 0 ? computed / g.prefill_s : 0;
   const double decode_rate = g.decode_steps > 0 && g.decode_s > 0 ? static_cast<double>(g.decode_steps) / g.decode_s : 0;
-  std::fprintf(stderr, "[%zu prompt tokens, first token after %.3f s (%.1f tok/s); %zu tokens, %.1f tok/s; %s]\n", prompt_tokens,
-               g.prefill_s, prompt_rate, g.ids.size(), decode_rate, finish_text(g.finish));
+  const std::string cached = g.cached_tokens > 0 ? " (" + std::to_string(g.cached_tokens) + " cached)" : "";
+  std::fprintf(stderr, "[%zu prompt tokens%s, first token after %.3f s (%.1f tok/s); %zu tokens, %.1f tok/s; %s]\n", prompt_tokens,
+               cached.c_str(), g.prefill_s, prompt_rate, g.ids.size(), decode_rate, finish_text(g.finish));
 }
 
 SamplingParams sampling_of(const RunOptions& o) {
@@ -55,34 +57,25 @@ SamplingParams sampling_of(const RunOptions& o) {
   return params;
 }
 
-/// One model in conversation: what is in the cache, and how answers are shown.
+/// One model in conversation, and how its answers are shown. What an earlier turn left in the cache is not computed again.
 class Answerer {
  public:
-  Answerer(const RunOptions& options, LoadedModel& m) : options_(options), m_(m), runner_(*m.model), sampling_(sampling_of(options)) {
+  Answerer(const RunOptions& options, LoadedModel& m) : options_(options), m_(m), runner_(*m.model, {.share_prefixes = options.model.prefix_cache}), sampling_(sampling_of(options)) {
     if (const Status status = validate(sampling_, m.model->spec().vocab_size); !status.ok()) {
       throw Failure(kExitUsage, status.message());
     }
   }
 
-  /// Streams the answer to `ids`, the whole text so far; the part that is in the cache already is not computed again.
-  std::string answer(std::vector<TokenId> ids) {
+  /// Streams the answer to `ids`, the whole text so far.
+  std::string answer(std::span<const TokenId> ids) {
     if (ids.empty()) throw Failure(kExitUsage, "the prompt has no tokens, and this model has no BOS to start from");
-    const auto same = std::mismatch(ids.begin(), ids.end(), cached_.begin(), cached_.end()).first - ids.begin();
-    const auto keep = std::min<std::ptrdiff_t>(same, static_cast<std::ptrdiff_t>(ids.size()) - 1);  // one token gives the logits
-    runner_.truncate(keep);
-    const std::span<const TokenId> all(ids);
-    const auto history = all.first(static_cast<std::size_t>(keep));
-    const auto prompt = all.subspan(static_cast<std::size_t>(keep));
-    const engine::Generation g = generate(history, prompt);
-    print_timings(prompt.size(), g);
-    cached_ = std::move(ids);
-    cached_.insert(cached_.end(), g.ids.begin(), g.ids.end());
-    cached_.resize(static_cast<std::size_t>(runner_.num_tokens()));
+    const engine::Generation g = generate(ids);
+    print_timings(ids.size(), g);
     return m_.tokenizer.decode(g.ids);
   }
 
  private:
-  engine::Generation generate(std::span<const TokenId> history, std::span<const TokenId> prompt) {
+  engine::Generation generate(std::span<const TokenId> prompt) {
     engine::StreamDetokenizer text(m_.tokenizer, {.strip_space_prefix = false});
     engine::GenerationOptions generation;
     generation.sampling = sampling_;
@@ -90,13 +83,13 @@ class Answerer {
     generation.end_tokens = m_.end_tokens;
     const InterruptScope interrupt;
     runner_.on_step([&, total = static_cast<std::int64_t>(prompt.size())](std::int64_t done) {
-      if (total > 1 && runner_.num_tokens() <= static_cast<std::int64_t>(history.size() + prompt.size())) {
+      if (total > 1 && runner_.num_tokens() <= std::ssize(prompt)) {
         m_.progress->show("prefill", done, total, "tokens");
       }
       return !interrupt.requested();
     });
     auto g = engine::generate(
-        runner_, history, prompt, generation, [&](TokenId id) { write_out(text.push(id)); }, [&] { return interrupt.requested(); });
+        runner_, {}, prompt, generation, [&](TokenId id) { write_out(text.push(id)); }, [&] { return interrupt.requested(); });
     runner_.on_step({});
     if (!g) throw_run_failure(g.error());
     write_out(text.finish());
@@ -108,7 +101,6 @@ class Answerer {
   LoadedModel& m_;
   engine::SequenceRunner runner_;
   SamplingParams sampling_;
-  std::vector<TokenId> cached_;  // tokens whose keys and values are in the cache
 };
 
 /// Reads lines until end of file; each is a turn of the user.

@@ -14,7 +14,8 @@ struct BlockTable {
   std::int64_t first_live = 0;      ///< entries before it are kNoBlock (released behind a sliding window)
 };
 
-/// One copy that a step does before its forward pass: the first `num_tokens` tokens of `source` to `target`.
+/// One copy that a step does before its forward pass: tokens [0, num_tokens) of page `source`, in every layer, go to page `target`;
+/// the rest of `target` is left as it is.
 struct CopyOp {
   BlockId source = kNoBlock;
   BlockId target = kNoBlock;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <kvpage/base/expected.hpp>
+#include <kvpage/cache/block_ids.hpp>
 #include <kvpage/cache/block_table.hpp>
 #include <kvpage/cache/kv_slot.hpp>
+#include <kvpage/cache/query_span.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,11 +13,21 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// One sequence's part of a step: `q_count` new tokens at consecutive positions.
-struct PlannedSequence {
-  std::int64_t q_begin = 0;    ///< first row of the step that belongs to it
-  std::int64_t q_count = 0;    ///< rows; at least 1
-  std::int64_t first_pos = 0;  ///< position of row q_begin
+/// Whose rows a sequence of the step is.
+struct PlannedOwner {
+  RequestId request{};
+  std::uint32_t child = 0;  ///< which of the request's answers
+  SeqId seq{};
+  NamespaceId name_space{};
+};
+
+/// One token to be drawn from a row of logits. Several samples may share a row (the first tokens of n answers).
+struct PlannedSample {
+  std::int64_t logit_index = 0;  ///< into logit_rows
+  RequestId request{};
+  std::uint32_t child = 0;       ///< whose token it is, for the coordinates of the draw
+  std::int64_t position = 0;     ///< of the token to be drawn
+  std::uint64_t seed = 0;        ///< of the request
 };
 
 /// Where one cache group (the layers that share a block table) keeps the keys and values of a step.
@@ -39,7 +51,8 @@ struct BlockTransfer {
 /// Order of work: transfers, copies, forward pass.
 struct BatchPlan {
   std::uint64_t step = 0;
-  std::vector<PlannedSequence> sequences;
+  std::vector<QuerySpan> sequences;    // [num_seqs], their rows follow each other
+  std::vector<PlannedOwner> owners;      // [num_seqs], or empty when one caller plans by hand
   std::vector<TokenId> tokens;           // [num_tokens], rows of all sequences, in their order
   std::vector<std::int64_t> positions;   // [num_tokens]
   std::vector<std::int64_t> kv_lens;     // [num_seqs], tokens in the cache once the step has run
@@ -47,14 +60,15 @@ struct BatchPlan {
   std::vector<BlockTransfer> transfers;  // in order
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
+  std::vector<PlannedSample> samples;    // by row, then child
 
   std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(tokens.size()); }
   std::int64_t num_seqs() const noexcept { return static_cast<std::int64_t>(sequences.size()); }
 
   /// Empties the plan for `num_groups` cache groups and keeps its memory.
   void clear(std::int64_t num_groups = 1) {
-    sequences.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
-    transfers.clear(), copies.clear(), logit_rows.clear();
+    sequences.clear(), owners.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
+    transfers.clear(), copies.clear(), logit_rows.clear(), samples.clear();
     groups.resize(static_cast<std::size_t>(num_groups));
     for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }
@@ -69,7 +83,7 @@ struct PlanError {
 namespace detail {
 /// The rules for sequence s: contiguous rows and positions.
 inline const char* broken_rule(const BatchPlan& plan, std::size_t s, std::int64_t rows_before) noexcept {
-  const PlannedSequence& seq = plan.sequences[s];
+  const QuerySpan& seq = plan.sequences[s];
   if (seq.q_count < 1) return "a planned sequence has at least one token";
   if (seq.q_begin != rows_before) return "the rows of the sequences follow each other without gap";
   if (seq.q_count > plan.num_tokens() - seq.q_begin) return "the rows of a sequence lie inside the step";
@@ -83,7 +97,7 @@ inline const char* broken_rule(const BatchPlan& plan, std::size_t s, std::int64_
 
 /// The rules for sequence s in one group: a table that covers it, slots that agree with the table.
 inline const char* broken_rule(const BatchPlan& plan, const PlannedGroup& group, std::size_t s, std::int64_t block_size) noexcept {
-  const PlannedSequence& seq = plan.sequences[s];
+  const QuerySpan& seq = plan.sequences[s];
   if (group.indptr[s] < 0 || group.indptr[s + 1] < group.indptr[s]) return "block tables follow each other";
   if (group.indptr[s + 1] - group.indptr[s] < ceil_div(plan.kv_lens[s], block_size)) return "a block table covers kv_len";
   for (std::int64_t i = 0; i < seq.q_count; ++i) {
@@ -143,6 +157,12 @@ inline Expected<void, PlanError> validate(const BatchPlan& plan, std::int64_t bl
   for (const std::int64_t row : plan.logit_rows) {
     if (row <= previous || row >= plan.num_tokens()) return Unexpected{PlanError{"logit rows ascend inside the step", row}};
     previous = row;
+  }
+  const auto num_logits = static_cast<std::int64_t>(plan.logit_rows.size());
+  for (const PlannedSample& sample : plan.samples) {
+    if (sample.logit_index < 0 || sample.logit_index >= num_logits) {
+      return Unexpected{PlanError{"a sample is drawn from a row that gives logits", sample.logit_index}};
+    }
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/kernels/copy_blocks/cpu.hpp>
+#include <kvpage/kernels/copy_blocks/reference.hpp>
 
 #include <cstring>
 #include <random>
@@ -64,7 +65,7 @@ void check_copies(std::int64_t block_size) {
   Case<KV> fast(block_size);
   Case<KV> slow(block_size);
   const std::int64_t part = block_size / 2 + 1;
-  const std::vector<BlockCopy> copies{{BlockId{0}, BlockId{3}, block_size}, {BlockId{0}, BlockId{4}, part}, {BlockId{1}, BlockId{5}, 0}};
+  const std::vector<CopyOp> copies{{BlockId{0}, BlockId{3}, block_size}, {BlockId{0}, BlockId{4}, part}, {BlockId{1}, BlockId{5}, 0}};
   Cpu cpu({.num_threads = 2});
   const KVPool<KV> pool = fast.pool();
   const KVPool<KV> slow_pool = slow.pool();
@@ -99,7 +100,7 @@ TEST_CASE("copy_blocks.bad_copies_are_refused", "[copy_blocks]") {
   Case<KV> problem(16);
   const KVPool<KV> pool = problem.pool();
   Cpu cpu({.num_threads = 1});
-  const auto message = [&](BlockCopy copy) { return std::string(copy_blocks(cpu, CopyBlocksArgs<KV>{&pool, {&copy, 1}}).message()); };
+  const auto message = [&](CopyOp copy) { return std::string(copy_blocks(cpu, CopyBlocksArgs<KV>{&pool, {&copy, 1}}).message()); };
   CHECK(message({BlockId{6}, BlockId{0}, 1}) == "copy_blocks: a source page is outside the pool");
   CHECK(message({BlockId{0}, kNoBlock, 1}) == "copy_blocks: a destination page is outside the pool");
   CHECK(message({BlockId{2}, BlockId{2}, 1}) == "copy_blocks: a page is copied onto itself");

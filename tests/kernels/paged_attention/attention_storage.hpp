@@ -121,7 +121,7 @@ class AttentionRun {
 
   /// Rows [begin, end) of every sequence.
   void launch(std::int64_t begin, std::int64_t end) {
-    std::vector<AttentionSeq> seqs;
+    std::vector<QuerySpan> seqs;
     std::vector<std::int64_t> kv_lens;
     std::int64_t row = 0;
     for (std::size_t s = 0; s < problem_.seqs.size(); ++s) {
@@ -144,7 +144,7 @@ class AttentionRun {
     REQUIRE(status.ok());
   }
 
-  PagedAttentionArgs<KV> arguments(const std::vector<AttentionSeq>& seqs, const std::vector<std::int64_t>& kv_lens) {
+  PagedAttentionArgs<KV> arguments(const std::vector<QuerySpan>& seqs, const std::vector<std::int64_t>& kv_lens) {
     PagedAttentionArgs<KV> args;
     args.q = problem_.q.data();
     args.q_stride = args.out_stride = problem_.num_q_heads * problem_.head_dim;

@@ -37,7 +37,7 @@ struct Launch {
   std::int64_t indptr[2] = {0, 2};
   BlockId ids[2] = {BlockId{2}, BlockId{0}};
   std::int64_t kv_lens[1] = {20};
-  AttentionSeq seq{0, 1, 19};
+  QuerySpan seq{0, 1, 19};
   PagedAttentionArgs<KV> args;
 };
 

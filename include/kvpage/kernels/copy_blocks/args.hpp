@@ -2,24 +2,18 @@
 #pragma once
 
 #include <kvpage/base/error.hpp>
+#include <kvpage/cache/block_table.hpp>
 #include <kvpage/cache/kv_pool.hpp>
 
 #include <span>
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// Tokens [0, num_tokens) of page `src`, in every layer, go to page `dst`; the rest of `dst` is left as it is.
-struct BlockCopy {
-  BlockId src = kNoBlock;
-  BlockId dst = kNoBlock;
-  std::int64_t num_tokens = 0;
-};
-
 /// Requires: no page is both a source and a destination, and no destination occurs twice.
 template <KVStorage KV>
 struct CopyBlocksArgs {
   const KVPool<KV>* pool = nullptr;
-  std::span<const BlockCopy> copies;
+  std::span<const CopyOp> copies;
 };
 
 /// The error of a launch that cannot run, or ok.
@@ -31,14 +25,14 @@ Status validate(const CopyBlocksArgs<KV>& args) noexcept {
   if (args.copies.empty()) return {};
   if (args.pool == nullptr) return invalid("copy_blocks: pool is null", 0, 1);
   const KVPoolShape& shape = args.pool->shape();
-  for (const BlockCopy& copy : args.copies) {
-    if (std::int64_t{copy.src.value} >= shape.num_blocks) {
-      return invalid("copy_blocks: a source page is outside the pool", copy.src.value, shape.num_blocks);
+  for (const CopyOp& copy : args.copies) {
+    if (std::int64_t{copy.source.value} >= shape.num_blocks) {
+      return invalid("copy_blocks: a source page is outside the pool", copy.source.value, shape.num_blocks);
     }
-    if (std::int64_t{copy.dst.value} >= shape.num_blocks) {
-      return invalid("copy_blocks: a destination page is outside the pool", copy.dst.value, shape.num_blocks);
+    if (std::int64_t{copy.target.value} >= shape.num_blocks) {
+      return invalid("copy_blocks: a destination page is outside the pool", copy.target.value, shape.num_blocks);
     }
-    if (copy.src == copy.dst) return invalid("copy_blocks: a page is copied onto itself", copy.src.value, copy.dst.value);
+    if (copy.source == copy.target) return invalid("copy_blocks: a page is copied onto itself", copy.source.value, copy.target.value);
     if (copy.num_tokens < 0 || copy.num_tokens > shape.block_size) {
       return invalid("copy_blocks: num_tokens is outside the page", copy.num_tokens, shape.block_size);
     }

@@ -4,18 +4,12 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/cache/key_bias.hpp>
 #include <kvpage/cache/paged_kv_view.hpp>
+#include <kvpage/cache/query_span.hpp>
 
 #include <cmath>
 #include <span>
 
 KVPAGE_BEGIN_NAMESPACE
-
-/// The query rows of one sequence in this launch: rows q_begin .. q_begin + q_count - 1, at consecutive positions.
-struct AttentionSeq {
-  std::int64_t q_begin = 0;
-  std::int64_t q_count = 0;
-  std::int64_t first_pos = 0;  ///< position of row q_begin; negative positions see nothing
-};
 
 /// out = softmax(scale * q k^T) v per row and head, over the visible positions of the row's sequence.
 ///
@@ -32,7 +26,7 @@ struct PagedAttentionArgs {
   std::int64_t q_stride = 0;  ///< floats from one token's queries to the next token's
   std::int64_t num_tokens = 0;
   std::int64_t num_q_heads = 0;
-  const AttentionSeq* seqs = nullptr;  // [view.tables.num_seqs]; rows of different sequences do not overlap
+  const QuerySpan* seqs = nullptr;  // [view.tables.num_seqs]; rows of different sequences do not overlap
   PagedKVView<KV> view;
   float scale = 0.0f;
   std::int64_t window = 0;  ///< 0 = none
@@ -51,7 +45,7 @@ Status validate_attention_seq(const PagedAttentionArgs<KV>& args, std::int64_t s
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
   const KVTables& tables = args.view.tables;
-  const AttentionSeq& seq = args.seqs[s];
+  const QuerySpan& seq = args.seqs[s];
   const std::int64_t kv_len = tables.kv_lens[s];
   if (seq.q_begin < 0 || seq.q_count < 0 || seq.q_begin > args.num_tokens - seq.q_count) {
     return invalid("paged_attention: a sequence's rows are outside num_tokens", seq.q_begin, args.num_tokens);

@@ -91,7 +91,7 @@ class AttentionTiles {
     while (index >= first_ + tiles_of(seq_)) first_ += tiles_of(seq_++);
     const std::int64_t num_kv_heads = args_->view.dims.num_kv_heads;
     const std::int64_t begin = (index - first_) / num_kv_heads * tokens_;
-    const AttentionSeq& seq = args_->seqs[seq_];
+    const QuerySpan& seq = args_->seqs[seq_];
     const KVTables& tables = args_->view.tables;
     AttentionTile tile;
     tile.block_ids = tables.block_ids + tables.indptr[seq_];

@@ -1,0 +1,171 @@
+#include "engine/page_cache.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace kvpage::engine {
+namespace {
+
+std::uint64_t random_word() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+PrefixIndexOptions<> index_options(const PageCacheOptions& options) {
+  PrefixIndexOptions<> index{SipSecret{random_word(), random_word()}};
+  index.portable_keys = options.host_tier_bytes > 0;
+  return index;
+}
+
+EvictionChoice eviction_of(const PageCacheOptions& options) {
+  if (const auto choice = EvictionChoice::by_name(options.evict)) return *choice;
+  throw_config_error("the eviction policy is not one of the known names", 0, static_cast<std::int64_t>(EvictionChoice::kNames.size()), "names");
+}
+
+BlockAllocatorConfig allocator_config(const LanguageModel& model, const PageCacheOptions& options) {
+  BlockAllocatorConfig config{.num_blocks = model.pool_shape().num_blocks, .block_size = model.pool_shape().block_size,
+                              .max_seqs = options.max_seqs, .num_groups = model.cache_groups().num_groups()};
+  std::copy(model.cache_groups().window_tokens.begin(), model.cache_groups().window_tokens.end(), config.window_tokens.begin());
+  const bool all_windows = std::all_of(config.window_tokens.begin(), config.window_tokens.begin() + config.num_groups,
+                                       [](std::int64_t window) { return window > 0; });
+  const std::int64_t entries = ceil_div(model.context_tokens(), config.block_size);
+  config.max_blocks_per_seq = all_windows ? entries : std::min(entries, config.num_blocks);
+  return config;
+}
+
+/// Multiply-adds of a block of tokens at some position, at a hundred per nanosecond: what cost-aware eviction weighs.
+std::int64_t recompute_ns_per_block(const ModelSpec& spec, std::int64_t position, std::int64_t block_size) {
+  const std::int64_t head_rows = (2 * spec.num_q_heads + 2 * spec.num_kv_heads) * spec.head_dim;
+  const std::int64_t matrices = spec.hidden_size * (head_rows + 3 * spec.ffn_size);
+  const std::int64_t attention = 2 * spec.num_q_heads * spec.head_dim * position;
+  return spec.num_layers * (matrices + attention) * block_size / 100;
+}
+
+}  // namespace
+
+PageCache::PageCache(LanguageModel& model, const PageCacheOptions& options)
+    : model_(model),
+      options_(options),
+      allocator_memory_(Allocator::required_bytes(allocator_config(model, options), index_options(options), eviction_of(options))),
+      allocator_(allocator_config(model, options), allocator_memory_, index_options(options), eviction_of(options)) {
+  const NamespaceField identity{NamespaceFieldType::kModel, model.cache_identity()};
+  name_space_ = allocator_.intern({&identity, 1}).value();
+  allocator_.events().counters_ = &counters_;
+  allocator_.events().collect_new_ = options.on_new_page != nullptr;
+  if (options.host_tier_bytes == 0) return;
+  OffloadTierConfig tier{.num_slots = options.host_tier_bytes / model.page_bytes(), .page_bytes = model.page_bytes(),
+                         .block_size = model.pool_shape().block_size};
+  if (tier.num_slots < 1) {
+    throw_config_error("the host tier is smaller than one page", options.host_tier_bytes, model.page_bytes(), "bytes");
+  }
+  tier_pages_ = MappedMemory(tier.num_slots * Tier::slot_bytes(tier));
+  tier_memory_.resize(Tier::required_bytes(tier));
+  tier_ = std::make_unique<Tier>(tier, tier_memory_, MemoryTierStore{tier_pages_.span()});
+}
+
+TraceHeader PageCache::trace_header() const {
+  TraceHeader header = TraceHeader::of(allocator_.config());
+  header.page_bytes = model_.page_bytes();
+  header.policy = options_.evict;
+  return header;
+}
+
+PrefixQuery PageCache::query(std::span<const TokenId> prompt, std::int64_t max_tokens) const {
+  return {.name_space = name_space_, .tokens = prompt, .max_tokens = options_.share_prefixes ? max_tokens : 0};
+}
+
+std::optional<SeqId> PageCache::start_from_tier(const PrefixQuery& query) {
+  if (!tier_) return std::nullopt;
+  const PrefixHit hit = allocator_.match(query);
+  const std::int64_t block_size = allocator_.config().block_size;
+  const std::int64_t limit = std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens));
+  std::vector<std::uint32_t> slots(static_cast<std::size_t>((limit / block_size - hit.num_blocks) * allocator_.config().num_groups));
+  const std::int64_t extra = hold_extension(*tier_, allocator_.index(), query, hit, slots);
+  auto transaction = allocator_.begin().value();
+  const SeqId seq = transaction.create(query.name_space).value();
+  transaction.share(seq, hit.without_partial()).value();
+  const std::int64_t wanted = (hit.num_blocks + extra) * block_size;
+  if (extra * block_size <= hit.partial_tokens || !transaction.grow(seq, wanted)) {
+    release_slots(*tier_, slots);
+    return std::nullopt;
+  }
+  load_plan_.clear(allocator_.config().num_groups);
+  save_victims(transaction, load_plan_);
+  const StepId step = transaction.seal().value();
+  begin_step(load_plan_);
+  load_slots(seq, slots, hit.num_blocks);
+  allocator_.commit(step).value();
+  const std::int64_t usable = usable_extension(allocator_.index(), hit, slots);
+  const std::int64_t loaded = usable * block_size > hit.partial_tokens ? (hit.num_blocks + usable) * block_size : 0;
+  if (!cut_to(seq, loaded)) return std::nullopt;
+  release_behind_windows(seq);  // before they are published: pages that no later token sees were not loaded
+  settle(seq, query.tokens.first(static_cast<std::size_t>(loaded)), false);
+  return seq;
+}
+
+/// Shortens a sequence, or ends it and returns false if nothing is left.
+bool PageCache::cut_to(SeqId seq, std::int64_t num_tokens) {
+  auto transaction = allocator_.begin().value();
+  if (num_tokens > 0) transaction.truncate(seq, num_tokens).value();
+  if (num_tokens == 0) transaction.release(seq).value();
+  transaction.commit().value();
+  return num_tokens > 0;
+}
+
+/// Promotes what was held for block first_block + i, group g: slots[i * num_groups + g]. A failed load leaves kNoTierSlot.
+void PageCache::load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block) {
+  const auto groups = static_cast<std::size_t>(allocator_.config().num_groups);
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    if (slots[k] == kNoTierSlot) continue;
+    const BlockTable table = allocator_.table(seq, static_cast<std::int64_t>(k % groups));
+    const BlockId block = table.blocks[static_cast<std::size_t>(first_block) + k / groups];
+    if (tier_->promote(slots[k], model_.page(block))) {
+      ++counters_.promoted;
+    } else {
+      ++counters_.failed_loads;
+      slots[k] = kNoTierSlot;
+    }
+  }
+}
+
+void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPlan& plan) {
+  if (!tier_) return;
+  demote_victims(*tier_, transaction, [&](BlockId block, std::uint32_t slot) {
+    plan.transfers.push_back({BlockTransfer::Kind::kDemote, block, slot});
+  });
+}
+
+void PageCache::begin_step(const BatchPlan& plan) {
+  for (const BlockTransfer& transfer : plan.transfers) {
+    if (transfer.kind == BlockTransfer::Kind::kDemote && tier_->demote(transfer.tier_slot, model_.page(transfer.block))) ++counters_.demoted;
+  }
+  for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
+  allocator_.events().new_blocks_.clear();
+  counters_.peak_used_blocks = std::max(counters_.peak_used_blocks, allocator_.capacity().used);
+}
+
+void PageCache::settle(SeqId seq, std::span<const TokenId> tokens, bool ended) {
+  if (options_.share_prefixes) {
+    PublishArgs args{.tokens = tokens, .partial_tail = ended};
+    const auto position = static_cast<std::int64_t>(tokens.size());
+    args.retention.recompute_ns_per_block = recompute_ns_per_block(model_.spec(), position, allocator_.config().block_size);
+    allocator_.publish(seq, args).value();
+  }
+  if (ended) cut_to(seq, 0);
+  else release_behind_windows(seq);
+}
+
+void PageCache::release_behind_windows(SeqId seq) {
+  if (!model_.cache_groups().has_window()) return;
+  auto transaction = allocator_.begin().value();
+  const std::int64_t next_token = allocator_.num_tokens(seq);
+  for (std::int64_t g = 0; g < allocator_.config().num_groups; ++g) {
+    const std::int64_t before = allocator_.table(seq, g).first_live;
+    transaction.release_before(seq, g, next_token).value();
+    counters_.window_released += allocator_.table(seq, g).first_live - before;
+  }
+  transaction.commit().value();
+}
+
+}  // namespace kvpage::engine

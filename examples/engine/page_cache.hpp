@@ -1,0 +1,116 @@
+/// \file PageCache: the pages of one model, shared by prefixes: block allocator, eviction, host tier, and what they did.
+#pragma once
+
+#include "engine/eviction_choice.hpp"
+#include "engine/language_model.hpp"
+#include "engine/model/mapped_memory.hpp"
+#include "engine/trace/cache_trace.hpp"
+
+#include <kvpage/cache/block_allocator.hpp>
+#include <kvpage/cache/tier_extension.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// How pages are shared and reused.
+struct PageCacheOptions {
+  std::string evict{EvictionChoice::kNames.front()};  ///< one of EvictionChoice::kNames
+  bool share_prefixes = true;
+  std::int64_t host_tier_bytes = 0;  ///< memory for evicted pages; 0 = none
+  std::int64_t max_seqs = 1;
+  /// For tests: gets each page that a step takes for new content, once its old content is saved and before anything is written.
+  std::function<void(std::span<std::byte> page)> on_new_page{};
+};
+
+/// What happened to pages since the cache was made.
+struct CacheCounters {
+  std::int64_t copies = 0;           ///< pages of which a part was copied instead of computed
+  std::int64_t evictions = 0;        ///< cached pages that gave way to new content
+  std::int64_t demoted = 0;          ///< of these, saved in the host tier
+  std::int64_t promoted = 0;         ///< pages brought back from it
+  std::int64_t failed_loads = 0;     ///< pages that could not be brought back, or came back damaged
+  std::int64_t window_released = 0;  ///< pages given back behind a sliding window
+  std::int64_t peak_used_blocks = 0;
+};
+
+/// The sink of the allocator's events: counts, hands on to a trace, and remembers new pages if asked.
+class PageEvents {
+ public:
+  static constexpr bool kEnabled = true;
+
+  void on_event(const CacheEvent& event) {
+    if (event.kind == CacheEventKind::kEvict) ++counters_->evictions;
+    if (event.kind == CacheEventKind::kCopy) ++counters_->copies;
+    if (event.kind == CacheEventKind::kAlloc && collect_new_) new_blocks_.push_back(event.block);
+    trace_.on_event(event);
+  }
+
+ private:
+  friend class PageCache;
+  CacheCounters* counters_ = nullptr;
+  bool collect_new_ = false;
+  std::vector<BlockId> new_blocks_;  // of the newest sealed step
+  CacheTrace trace_;
+};
+
+/// Owns everything but the pages' bytes, which belong to the model. A scheduler plans with `allocator()`; what it plans is carried out
+/// with `save_victims` (last before the seal) and `begin_step` (right after it).
+/// Requires: the model outlives it; one cache per model. Threads: one owner.
+class PageCache {
+ public:
+  using Allocator = BlockAllocator<PrefixIndex<>, EvictionChoice, PageEvents>;
+
+  /// Errors: ConfigError for an unknown policy or a host tier that holds no page.
+  PageCache(LanguageModel& model, const PageCacheOptions& options);
+  PageCache(const PageCache&) = delete;
+  PageCache& operator=(const PageCache&) = delete;
+
+  [[nodiscard]] Allocator& allocator() noexcept { return allocator_; }
+  [[nodiscard]] const Allocator& allocator() const noexcept { return allocator_; }
+  [[nodiscard]] NamespaceId name_space() const noexcept { return name_space_; }
+  [[nodiscard]] const CacheCounters& counters() const noexcept { return counters_; }
+
+  /// What the pool has of a prompt, up to `max_tokens`; nothing when prefixes are not shared.
+  [[nodiscard]] PrefixQuery query(std::span<const TokenId> prompt, std::int64_t max_tokens) const;
+  /// A new sequence that begins with the full blocks that the pool has of a prompt and the pages that the host tier continues them with,
+  /// if that is more than the pool has. What cannot be loaded shortens it. It runs a step of its own: earlier hits may be stale then.
+  std::optional<SeqId> start_from_tier(const PrefixQuery& query);
+
+  /// Adds to plan.transfers what the open transaction is about to overwrite and the host tier can keep.
+  void save_victims(const Allocator::Transaction& transaction, BatchPlan& plan);
+  /// Carries out the transfers of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing else.
+  void begin_step(const BatchPlan& plan);
+  /// Makes committed tokens findable, and gives back pages behind sliding windows. `ended` = the sequence gets no more tokens.
+  void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);
+
+  /// Records events from now on; null = no more. Requires: the recorder outlives the cache or the next call.
+  void record_into(TraceRecorder* recorder) noexcept { allocator_.events().trace_.record_into(recorder); }
+  /// The first line of such a trace.
+  [[nodiscard]] TraceHeader trace_header() const;
+
+ private:
+  using Tier = OffloadTier<MemoryTierStore>;
+
+  void load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block);
+  bool cut_to(SeqId seq, std::int64_t num_tokens);
+  void release_behind_windows(SeqId seq);
+
+  LanguageModel& model_;
+  PageCacheOptions options_;
+  std::vector<std::byte> allocator_memory_;
+  Allocator allocator_;
+  NamespaceId name_space_{};
+  MappedMemory tier_pages_;
+  std::vector<std::byte> tier_memory_;
+  std::unique_ptr<Tier> tier_;
+  BatchPlan load_plan_;
+  CacheCounters counters_;
+};
+
+}  // namespace kvpage::engine
