@@ -66,15 +66,17 @@ class BlockAllocator {
   /// Bytes that the constructor needs. Errors: ConfigError.
   [[nodiscard]] static std::size_t required_bytes(const BlockAllocatorConfig& config, const IndexOptions& options = IndexOptions{},
                                                   Evict policy = Evict{}) {
-    Core core{};
-    detail::Arena measure;
-    core.attach(measure, config.with_defaults(), options, std::move(policy));
-    return measure.used_bytes() + detail::Arena::kAlignment;
+    return measure(config, options, policy);
   }
 
-  /// Lays itself out in `memory`, which must outlive it. Errors: ConfigError.
+  /// Lays itself out in `memory`, which must outlive it. Errors: ConfigError; nothing was written then.
   explicit BlockAllocator(const BlockAllocatorConfig& config, std::span<std::byte> memory, const IndexOptions& options = IndexOptions{},
                           Evict policy = Evict{}, Events events = Events{}) : core_{.events = std::move(events)} {
+    const std::size_t required = measure(config, options, policy);
+    if (memory.size() < required) {
+      throw_config_error("the memory given is smaller than required_bytes", static_cast<std::int64_t>(memory.size()),
+                         static_cast<std::int64_t>(required), "bytes");
+    }
     detail::Arena arena{memory};
     core_.attach(arena, config.with_defaults(), options, std::move(policy));
   }
@@ -181,6 +183,14 @@ class BlockAllocator {
   [[nodiscard]] std::uint64_t digest() const { return detail::digest_all(core_); }
 
  private:
+  /// Lays out a core without memory. `policy` comes back as it was, as attaching it anew says all.
+  static std::size_t measure(const BlockAllocatorConfig& config, const IndexOptions& options, Evict& policy) {
+    Core core{};
+    detail::Arena arena;
+    core.attach(arena, config.with_defaults(), options, std::move(policy));
+    policy = std::move(core.pool.policy());
+    return arena.used_bytes() + detail::Arena::kAlignment;
+  }
   [[nodiscard]] const detail::SeqRow& row(SeqId seq) const {
     KVPAGE_ASSERT(core_.rows.alive(seq), "the sequence is alive");
     return core_.rows.row(seq.slot);

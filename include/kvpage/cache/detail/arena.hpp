@@ -19,13 +19,20 @@ class Arena {
   static constexpr std::size_t kAlignment = 64;
 
   Arena() = default;
-  explicit Arena(std::span<std::byte> memory) noexcept : base_(memory.data()), size_(memory.size()) {}
+  /// Starts at the first aligned byte: up to kAlignment bytes more than what is cut can be needed.
+  explicit Arena(std::span<std::byte> memory) noexcept : measuring_(false) {
+    void* base = memory.data();
+    std::size_t size = memory.size();
+    if (std::align(kAlignment, 0, base, size) == nullptr) return;  // nothing fits
+    base_ = static_cast<std::byte*>(base);
+    size_ = size;
+  }
 
   /// `count` value-initialised T, or an empty span when measuring. Errors: ConfigError when the memory is too small.
   template <class T>
   std::span<T> cut(std::int64_t count) {
     const std::span<T> cells = cut_raw<T>(count);
-    if (base_ != nullptr) std::uninitialized_value_construct(cells.begin(), cells.end());
+    if (!measuring_) std::uninitialized_value_construct(cells.begin(), cells.end());
     return cells;
   }
 
@@ -39,7 +46,7 @@ class Arena {
     used_ = (used_ + kAlignment - 1) / kAlignment * kAlignment;
     const std::size_t begin = used_;
     used_ += static_cast<std::size_t>(*bytes);
-    if (base_ == nullptr) return {};
+    if (measuring_) return {};
     if (used_ > size_) {
       throw_config_error("the memory given is smaller than required_bytes", static_cast<std::int64_t>(size_),
                          static_cast<std::int64_t>(used_), "bytes");
@@ -50,6 +57,7 @@ class Arena {
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }
 
  private:
+  bool measuring_ = true;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t used_ = 0;
