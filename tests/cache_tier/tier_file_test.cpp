@@ -136,14 +136,18 @@ TEST_CASE("cache_tier.file.a_file_cut_under_a_running_tier_fails_loads_and_is_wr
 TEST_CASE("cache_tier.file.another_layout_shape_or_secret_reads_nothing", "[cache_tier]") {
   TierFile file;
   const std::string good = file.fill();
-  OffloadTierConfig other = kConfig;
-  SECTION("layout id") { other.layout_id = 12; }
-  SECTION("page bytes") { other.page_bytes = 101; }
-  SECTION("page bytes of the same slot size") { other.page_bytes = 100 - 64, other.block_size = 4 + 16; }
-  SECTION("block size") { other.block_size = 8; }
-  SECTION("checksum secret") { other.checksum_secret = {1, 2}; }
-  CHECK(file.open(other)->capacity() == TierCapacity{kNumSlots, kNumSlots, 0, 0});
-  file.write(good);
+  OffloadTierConfig others[5];
+  std::fill(std::begin(others), std::end(others), kConfig);
+  others[0].layout_id = 12;
+  others[1].page_bytes = 101;
+  others[2].page_bytes = 100 - 64, others[2].block_size = 4 + 16;  // the slots have the same size
+  others[3].block_size = 8;
+  others[4].checksum_secret = {1, 2};
+  for (const OffloadTierConfig& other : others) {
+    CAPTURE(&other - others);
+    CHECK(file.open(other)->capacity() == TierCapacity{kNumSlots, kNumSlots, 0, 0});
+    CHECK(file.read() == good);
+  }
   CHECK(survivors(file.open()) == kAll);
 }
 
