@@ -174,6 +174,7 @@ TEST_CASE("cache_tier.tier.bad_configurations_name_value_and_limit", "[cache_tie
   CHECK(refused({.num_slots = 4, .page_bytes = 101}) == std::pair<std::int64_t, std::int64_t>{400, 404});
   CHECK(refused({.num_slots = 4, .page_bytes = 100, .block_size = 1025}) == std::pair<std::int64_t, std::int64_t>{1025, 1024});
   CHECK(refused({.num_slots = 4, .page_bytes = std::numeric_limits<std::int64_t>::max() / 3}).first == 400);
+  CHECK(refused({.num_slots = 400, .page_bytes = 1}).first == 10'000);  // bytes of memory; the table needs more
 }
 
 namespace {

@@ -5,6 +5,8 @@
 #include <kvpage/cache/tier_refusal.hpp>
 #include <kvpage/cache/tier_store.hpp>
 
+#include <limits>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// Sizes of an OffloadTier.
@@ -50,13 +52,13 @@ struct TierCapacity {
 /// // 1. Plan. What the tier holds behind a device hit becomes a load: a step of transfers, before the prompt's first rows.
 /// auto hit = allocator.match(query);
 /// std::vector<std::uint32_t> slots(max_blocks * num_groups);
-/// const std::int64_t extra = kvpage::hold_extension(tier, allocator.index(), query, hit, slots);  // holds: nobody replaces them
-/// if (extra > 0) hit = hit.without_partial();
+/// const std::int64_t extra = kvpage::hold_extension(tier, allocator.index(), query, hit, slots);  // none: a step as always, with 2.
+/// hit = hit.without_partial();
 /// auto plan = allocator.begin();
 /// const auto seq = plan->create(query.name_space).value();
 /// plan->share(seq, hit).value();
-/// auto grown = plan->grow(seq, hit.num_tokens + extra * block_size);        // refused: release_slots(tier, slots), plan without the tier
-/// // 2. Last before the seal: save what the plan overwrites. (A demotion of slots held above is refused, never theirs taken.)
+/// auto grown = plan->grow(seq, hit.num_tokens + extra * block_size);  // refused: release_slots(tier, slots), a step as always
+/// // 2. Last before every seal: save what the plan overwrites. The slots held above are safe from it.
 /// kvpage::demote_victims(tier, *plan, [&](kvpage::BlockId block, std::uint32_t slot) { transfers.push_back({kDemote, block, slot}); });
 /// // 3. Transfers of the load follow those of the victims, block by block, group by group: table(seq, g).blocks[hit.num_blocks + i].
 /// const auto step = plan->seal();        // refused or dropped plan: tier.cancel(slot) per demotion, release_slots(tier, slots)
@@ -94,16 +96,20 @@ class OffloadTier {
   }
 
   /// An empty tier, or, over a persistent store, what the store still has: slots whose header is damaged, of another layout, or of
-  /// content already found are free. Pages are checked when they are promoted. `memory` must outlive the tier. Errors: ConfigError.
+  /// content already found are free. Pages are checked when they are promoted. `memory` must outlive the tier. Errors: ConfigError;
+  /// nothing was written then.
   OffloadTier(const OffloadTierConfig& config, std::span<std::byte> memory, Store store) : config_(config), store_(std::move(store)) {
-    validate(config);
-    detail::Arena arena{memory};
-    table_.attach(arena, config.num_slots, config.block_size);
+    if (const std::size_t required = required_bytes(config); memory.size() < required) {
+      throw_config_error("the memory given is smaller than required_bytes", static_cast<std::int64_t>(memory.size()),
+                         static_cast<std::int64_t>(required), "bytes");
+    }
     const auto need = checked_mul(config.num_slots, slot_bytes(config));
     if (!need || *need > store_.capacity_bytes()) {
       throw_config_error("the store is smaller than the slots of the tier", store_.capacity_bytes(),
                          need.value_or(std::numeric_limits<std::int64_t>::max()), "bytes");
     }
+    detail::Arena arena{memory};
+    table_.attach(arena, config.num_slots, config.block_size);
     if constexpr (Store::kPersistent) recover();
   }
   OffloadTier(const OffloadTier&) = delete;
