@@ -212,6 +212,27 @@ TEST_CASE("cache_tier.engine.namespaces_and_layouts_do_not_meet_in_a_kept_store"
   CHECK(serve_as(a) == 0);
 }
 
+TEST_CASE("cache_tier.engine.an_unknown_namespace_and_a_stale_hit_hold_nothing", "[cache_tier]") {
+  Setup setup{8, 64, 0, ToyHash{{1, 2}}};
+  auto& engine = *setup.engine;
+  const Tokens first = tokens_from(0, 30);
+  const Tokens second = tokens_from(500, 30);
+  static_cast<void>(engine.serve({}, first));
+  std::uint32_t slots[8];
+  const auto held = [&](NamespaceId name_space, const PrefixHit& hit) {
+    return hold_extension(engine.tier(), engine.cache().index(), {.name_space = name_space, .tokens = first}, hit, slots);
+  };
+  const PrefixHit stale = engine.cache().match({.tokens = first});
+  static_cast<void>(engine.serve({}, second));
+  CHECK(held({}, stale) == 0);
+  for (const std::uint32_t unknown : {1u, 255u, 256u, 0xFFFF'FFFFu}) {
+    CHECK(held(NamespaceId{unknown}, engine.cache().match({.name_space = NamespaceId{unknown}, .tokens = first})) == 0);
+  }
+  CHECK(held({}, engine.cache().match({.tokens = first})) == 7);
+  release_slots(engine.tier(), slots);
+  CHECK(engine.tier().capacity().stored == 7);
+}
+
 TEST_CASE("cache_tier.engine.storms_change_no_answer", "[cache_tier]") {
   ToyCounts sum;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) add(sum, storm(seed, 0, ToyHash{{seed, 2}}, 100));

@@ -35,8 +35,8 @@ template <class Index>
 /// Looks for the full blocks of a prompt behind a device hit, holds the slots that a load of them needs, and returns how many blocks the
 /// hit grows by. slots[i * num_groups + g] becomes the slot of block hit.num_blocks + i in group g; entries that need no load, and all
 /// behind the end, are kNoTierSlot. Every held slot must be promoted or released. The last block is held first: it is replaced first.
-/// Shapes: slots: [max_blocks, num_groups]. Requires: portable keys; a hit of this index, just matched. Cost: one SHA-256 and one look-up
-/// per group for each block found.
+/// Shapes: slots: [max_blocks, num_groups]. Requires: portable keys; a hit of this index for this query. Cost: one SHA-256 and one
+/// look-up per group for each block found.
 template <class Index, TierStore Store>
 [[nodiscard]] std::int64_t hold_extension(OffloadTier<Store>& tier, const Index& index, const PrefixQuery& query, const PrefixHit& hit,
                                           std::span<std::uint32_t> slots) {
@@ -44,6 +44,7 @@ template <class Index, TierStore Store>
   const auto groups = static_cast<std::size_t>(index.config().num_groups);
   const auto block = static_cast<std::size_t>(index.config().block_size);
   std::fill(slots.begin(), slots.end(), kNoTierSlot);
+  if (!index.tree().alive(hit.node, hit.generation)) return 0;  // of no namespace, or stale: share refuses it
   const auto limit = static_cast<std::size_t>(std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens)));
   const std::span<const TokenId> tokens = query.tokens.first(limit);
   PortableKey key = index.portable_key(hit.node);
