@@ -1,72 +1,92 @@
 #include "engine/memory_plan.hpp"
 
-#include "engine/loader/gguf.hpp"
+#include "engine/backend/backend_list.hpp"
+#include "engine/backend/cpu_count.hpp"
+#include "engine/model/weight_loader.hpp"
 #include "engine/model/workspace.hpp"
 
-#include <kvpage/base/checked.hpp>
+#include <kvpage/kernels/sample/scratch.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
-#include <string>
+#include <iterator>
 
 namespace kvpage::engine {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+/// Code and constants that a request pages in, buffers of the standard library, what a load leaves in the heap: measured.
+constexpr std::int64_t kProcessBytes = std::int64_t{8} << 20;
+/// What kernels use of a worker's stack: measured.
+constexpr std::int64_t kStackBytes = std::int64_t{64} << 10;
 
-/// The product, or "more than there is".
-std::int64_t saturated_product(std::int64_t a, std::int64_t b) { return checked_mul(a, b).value_or(kUnlimited / 4); }
-
-std::int64_t bytes_per_token(const ModelSpec& spec, const ModelConfig& config) {
-  const auto types = kv_bytes_per_token(spec, config.block_size);
-  const std::string wanted = config.kv_type.empty() ? default_kv_type(config.kernels) : config.kv_type;
-  const auto found = std::find_if(types.begin(), types.end(), [&](const KvTypeBytes& type) { return type.name == wanted; });
-  return found != types.end() ? found->bytes_per_token : types.front().bytes_per_token;
-}
-
-/// "MemAvailable: 123 kB" of the system, or kUnlimited.
-std::int64_t system_available() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key; file >> key;) {
-    std::int64_t kilobytes = 0;
-    if (key == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
-    std::getline(file, key);
+template <Backend B>
+std::int64_t weight_bytes(const Gguf& file) {
+  std::int64_t bytes = packed_bytes_of<B>(file);
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.is_vector()) bytes += tensor.num_elements() * std::int64_t{sizeof(float)};
+    else if (B::packed_weight_bytes(tensor.view()) == 0) bytes += std::ssize(tensor.data);  // read from the file's map
   }
-  return kUnlimited;
+  return bytes;
 }
 
-/// File pages in the cgroup's use: the system takes them back when memory is asked for.
-std::int64_t cgroup_page_cache() {
-  std::ifstream file("/sys/fs/cgroup/memory.stat");
-  std::int64_t total = 0;
-  std::int64_t bytes = 0;
-  for (std::string key; file >> key >> bytes;) {
-    if (key == "active_file" || key == "inactive_file") total += bytes;
+template <Backend B>
+std::int64_t workspace_bytes(const ModelSpec& spec, const ModelConfig& config) {
+  const std::int64_t widest = std::max({spec.hidden_size, spec.ffn_size, spec.num_q_heads * spec.head_dim});
+  const std::int64_t input_rows = std::min(config.step_tokens, pool_tokens_of(spec, config) * config.num_seqs);
+  return Workspace::bytes(spec, config.step_tokens, kMaxLogitRows) + B::planned_input_bytes(input_rows, widest) +
+         sample_scratch_bytes(spec.vocab_size);
+}
+
+template <Backend B, KVFormat Format>
+void plan_with(const PlannedModel& model, const ModelConfig& config, MemoryPlan& plan) {
+  const KVDims dims{model.spec.num_kv_heads, model.spec.head_dim, config.block_size};
+  plan.weight_bytes = weight_bytes<B>(model.file);
+  plan.workspace_bytes = workspace_bytes<B>(model.spec, config);
+  plan.num_workers = std::min(config.num_threads > 0 ? config.num_threads : available_cpus(), B::kMaxThreads);
+  const auto scratch = B::template planned_scratch_bytes<typename B::template KV<Format>>(dims, model.spec.num_q_heads, plan.num_workers);
+  plan.worker_bytes = ceil_div(scratch, std::int64_t{plan.num_workers}) + kStackBytes;
+}
+
+/// The largest value in [1, limit] that fits, or 0. Requires: what fits at a value fits at every smaller one.
+template <class Fits>
+std::int64_t largest_that_fits(std::int64_t limit, const Fits& fits) {
+  std::int64_t low = 0;
+  for (std::int64_t high = limit; low < high;) {
+    const std::int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
   }
-  return total;
-}
-
-/// Limit minus use of the cgroup that this process sees as its root, or kUnlimited.
-std::int64_t cgroup_available() {
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max");
-  std::ifstream used_file("/sys/fs/cgroup/memory.current");
-  std::int64_t limit = 0;
-  std::int64_t used = 0;
-  if (limit_file >> limit && used_file >> used) return std::max<std::int64_t>(0, limit - used + cgroup_page_cache());
-  return kUnlimited;
+  return low;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(const Gguf& file, const ModelSpec& spec, const ModelConfig& config) {
+MemoryPlan plan_memory(const PlannedModel& model, const ModelConfig& config) {
   MemoryPlan plan;
-  plan.weight_bytes = file.file_bytes();
-  plan.pool_bytes = saturated_product(round_up(pool_tokens_of(spec, config), config.block_size), bytes_per_token(spec, config));
-  plan.workspace_bytes = Workspace::bytes(spec, config.step_tokens, kMaxLogitRows);
+  plan.kv = plan_kv_pool(model.spec, config);
+  plan.tokenizer_bytes = model.tokenizer.memory_bytes();
+  plan.process_bytes = kProcessBytes;
+  for_each_type(Backends{}, [&]<class B>() {
+    if (B::kName != config.kernels) return;
+    plan_with<B, typename B::DefaultKV>(model, config, plan);
+    for_each_type(KVFormats{}, [&]<class Format>() {
+      if (Format::kName == config.kv_type) plan_with<B, Format>(model, config, plan);
+    });
+  });
   return plan;
 }
 
-std::int64_t available_memory_bytes() { return std::min(system_available(), cgroup_available()); }
+std::int64_t largest_context_tokens(const PlannedModel& model, ModelConfig config, std::int64_t memory_bytes) {
+  return largest_that_fits(model.spec.context_limit_tokens, [&](std::int64_t context_tokens) {
+    config.pool_tokens = context_tokens;
+    return plan_memory(model, config).total_bytes() <= memory_bytes;
+  });
+}
+
+std::int64_t largest_num_seqs(const PlannedModel& model, ModelConfig config, std::int64_t memory_bytes) {
+  return largest_that_fits(kMaxPlannedSeqs, [&](std::int64_t num_seqs) {
+    config.num_seqs = num_seqs;
+    return plan_memory(model, config).total_bytes() <= memory_bytes;
+  });
+}
 
 }  // namespace kvpage::engine

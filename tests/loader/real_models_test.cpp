@@ -39,8 +39,9 @@ void check_model(const char* model_name, const char* architecture, const Counts&
   CHECK(num_tokens == tokens->size());
   CHECK(opened->get<GgufNumbers<std::int32_t>>("tokenizer.ggml.token_type")->size() == num_tokens);
 
-  const auto finite = check_scales(*opened, {});
-  if (!finite) FAIL(finite.error().to_string());
+  for (const GgufTensor& tensor : opened->tensors()) {
+    if (const auto finite = check_scales(tensor, path); !finite) FAIL(finite.error().to_string());
+  }
   std::ifstream stream{path, std::ios::binary};
   CHECK(StreamingGgufReader::verdict(stream) == "");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/base/error.hpp>
+#include <kvpage/base/expected.hpp>
 #include <kvpage/kernels/activation/args.hpp>
 #include <kvpage/kernels/embedding/args.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
@@ -9,13 +10,24 @@
 #include <kvpage/quant/weight_view.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace kvpage::engine {
 
+/// Gets bytes of a weight that the backend will not read again.
+using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
+
 /// An implementation of all operations. Each operation is one call with the args struct of its kernel folder; besides:
-///  - `Weight load(view)`: a weight matrix in the form its kernels read;
+///  - `load(view, on_consumed)`: a weight matrix in the form its kernels read; calls `on_consumed` with parts of the view's data
+///    that will not be read again. Errors: a scale that is NaN or infinite, kCapacity. `reads_file(weight)`: the data is still needed, and
+///    its scales were not checked;
+///  - `reserve_weights(bytes)`: memory for all loads to come, the sum of `packed_weight_bytes(view)` (0: it stays in the file);
+///  - `planned_input_bytes(num_rows, cols)`, `planned_scratch_bytes<KV>(dims, num_q_heads, num_threads)`: what an input and all
+///    calls of paged_attention take;
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
 ///    that share them;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
@@ -24,9 +36,14 @@ namespace kvpage::engine {
 template <class B>
 concept Backend = requires(B backend, typename B::Input& input, const typename B::Weight& weight, float* x, std::int64_t n) {
   { B::kName } -> std::convertible_to<std::string_view>;
+  { B::kMaxThreads } -> std::convertible_to<int>;
   typename B::DefaultKV;
-  { backend.num_threads() } -> std::same_as<int>;
-  { backend.load(WeightView{}) } -> std::same_as<typename B::Weight>;
+  { backend.num_threads() } -> std::same_as<int>;  // at most kMaxThreads
+  { backend.load(WeightView{}, ConsumedCallback{}) } -> std::same_as<Expected<typename B::Weight, Status>>;
+  { B::reads_file(weight) } -> std::same_as<bool>;
+  { B::packed_weight_bytes(WeightView{}) } -> std::same_as<std::int64_t>;
+  { backend.reserve_weights(n) } -> std::same_as<void>;
+  { B::planned_input_bytes(n, n) } -> std::same_as<std::int64_t>;
   { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
   { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;
   { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;

@@ -1,6 +1,7 @@
 /// \file CpuBackend: the SIMD kernels on a pool of threads.
 #pragma once
 
+#include "engine/backend/backend.hpp"
 #include "engine/model/mapped_memory.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
@@ -27,15 +28,15 @@ namespace kvpage::engine {
 class CpuBackend {
  public:
   static constexpr std::string_view kName = "cpu";
+  static constexpr int kMaxThreads = ThreadPool::kMaxThreads;
   using DefaultKV = DefaultKVFormat;
   template <KVFormat F>
   using KV = CpuKV<F>;
 
-  /// A matrix in panels, or, for a format without panels, as the file has it.
+  /// A matrix in panels, or, for a format without panels, as the file has it. The panels live as long as the backend.
   struct Weight {
     PackedWeight packed{};  ///< empty if `plain` is used
     WeightView plain{};
-    MappedMemory memory;
     std::string slow_reason;  ///< why `plain` is used
     std::int64_t rows = 0;
     std::int64_t cols = 0;
@@ -54,12 +55,21 @@ class CpuBackend {
   explicit CpuBackend(int num_threads) : cpu_(std::make_unique<Cpu>(CpuConfig{.num_threads = num_threads})) {}
   int num_threads() const noexcept { return cpu_->num_threads(); }
 
-  Weight load(const WeightView& view);
+  Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback& on_consumed);
+  static bool reads_file(const Weight& weight) { return weight.packed.data == nullptr; }
   std::string kernel_name(const Weight& weight) const;
   static std::string slow_reason(const Weight& weight) { return weight.slow_reason; }
   std::string vector_kernel_name() const { return std::string("16 lanes, ") + isa_name(cpu_->isa()); }
   static std::int64_t weight_bytes(const Weight& weight) {
     return weight.packed.data != nullptr ? weight.packed.bytes() : weight.plain.rows * weight.plain.row_bytes;
+  }
+  static std::int64_t packed_weight_bytes(const WeightView& view);
+  /// In one piece, as huge pages want it: a weight alone is seldom large enough for one.
+  void reserve_weights(std::int64_t num_bytes) { weight_memory_ = MappedMemory(num_bytes), used_weight_bytes_ = 0; }
+  static std::int64_t planned_input_bytes(std::int64_t num_rows, std::int64_t cols) { return QuantizedRows::bytes_for(num_rows, cols); }
+  template <KVStorage KV>
+  static std::int64_t planned_scratch_bytes(const KVDims& dims, std::int64_t num_q_heads, int num_threads) {
+    return paged_attention_scratch_bytes<KV>(num_threads, dims, num_q_heads);
   }
 
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
@@ -97,6 +107,8 @@ class CpuBackend {
   }
 
   std::unique_ptr<Cpu> cpu_;  // workers hold its address
+  MappedMemory weight_memory_;
+  std::int64_t used_weight_bytes_ = 0;
   std::vector<std::byte> scratch_;
 };
 

@@ -1,5 +1,7 @@
 #include "engine/backend/cpu_count.hpp"
 
+#include "engine/backend/cgroup.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -34,20 +36,9 @@ double quota_of(const std::string& folder) {
 /// The smallest quota of this process's cgroup and its ancestors, or 0.
 double cgroup_quota() {
   double smallest = 0;
-  const auto consider = [&](const std::string& folder) {
+  for (const std::string& folder : cgroup_folders("cpu")) {
     const double quota = quota_of(folder);
     if (quota > 0 && (smallest == 0 || quota < smallest)) smallest = quota;
-  };
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto controllers = line.find(':');
-    const auto path = line.find(':', controllers + 1);
-    if (controllers == std::string::npos || path == std::string::npos) continue;
-    const std::string names = line.substr(controllers + 1, path - controllers - 1);
-    if (!names.empty() && ("," + names + ",").find(",cpu,") == std::string::npos) continue;
-    const std::string root = "/sys/fs/cgroup" + (names.empty() ? "" : "/" + names);
-    for (std::string below = line.substr(path + 1); !below.empty() && below != "/"; below.resize(below.rfind('/'))) consider(root + below);
-    consider(root);
   }
   return smallest;
 }

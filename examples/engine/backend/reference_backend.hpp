@@ -1,6 +1,8 @@
 /// \file ReferenceBackend: the oracle of every operation, loops in double; for checking, not for speed.
 #pragma once
 
+#include "engine/backend/backend.hpp"
+
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/kernels/activation/reference.hpp>
 #include <kvpage/kernels/append_kv/reference.hpp>
@@ -20,6 +22,7 @@ namespace kvpage::engine {
 class ReferenceBackend {
  public:
   static constexpr std::string_view kName = "reference";
+  static constexpr int kMaxThreads = 1;
   using DefaultKV = ReferenceKVFormat;
   template <KVFormat F>
   using KV = PagedKV<F, TokenMajorLayout>;
@@ -35,7 +38,15 @@ class ReferenceBackend {
   explicit ReferenceBackend(int /*num_threads*/) {}
   int num_threads() const noexcept { return 1; }
 
-  Weight load(const WeightView& view) { return view; }
+  Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback&) { return view; }
+  static bool reads_file(const Weight&) { return true; }
+  static std::int64_t packed_weight_bytes(const WeightView&) { return 0; }
+  void reserve_weights(std::int64_t /*num_bytes*/) {}
+  static std::int64_t planned_input_bytes(std::int64_t /*num_rows*/, std::int64_t /*cols*/) { return 0; }
+  template <KVStorage KV>
+  static std::int64_t planned_scratch_bytes(const KVDims&, std::int64_t /*num_q_heads*/, int /*num_threads*/) {
+    return 0;
+  }
   static std::string kernel_name(const Weight&) { return "double"; }
   static std::string slow_reason(const Weight&) { return {}; }  // asked for by name
   static std::string vector_kernel_name() { return "double"; }

@@ -1,8 +1,6 @@
 /// \file Search for NaN and infinity among the stored scales of tensors.
 #include "engine/loader/gguf.hpp"
 
-#include <algorithm>
-
 namespace kvpage::engine {
 
 Expected<void, LoadError> check_scales(const GgufTensor& tensor, const std::string& file) {
@@ -13,18 +11,6 @@ Expected<void, LoadError> check_scales(const GgufTensor& tensor, const std::stri
                               "NaN or infinity in block " + std::to_string(bad) + " of " + std::to_string(num_blocks) + " (" +
                                   std::string{tensor.format->name} + ")",
                               "the model was quantised by a faulty tool or is damaged: take another file of it"}};
-}
-
-Expected<void, LoadError> check_scales(const Gguf& model, const ProgressCallback& progress) {
-  Progress report{"checking", 0, 0};
-  for (const GgufTensor& tensor : model.tensors()) report.total_bytes += static_cast<std::int64_t>(tensor.data.size());
-  for (const GgufTensor& tensor : model.tensors()) {
-    const auto checked = check_scales(tensor, model.path());
-    if (!checked) return checked;
-    report.done_bytes += static_cast<std::int64_t>(tensor.data.size());
-    if (progress) progress(report);
-  }
-  return {};
 }
 
 }  // namespace kvpage::engine

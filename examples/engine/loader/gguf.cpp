@@ -100,8 +100,29 @@ Expected<void, LoadError> Gguf::collect_tensors() {
 
 std::int64_t Gguf::file_bytes() const noexcept {
   std::int64_t sum = 0;
-  for (const Part& part : parts_) sum += static_cast<std::int64_t>(part.file.bytes().size());
+  for (const Part& part : parts_) sum += part.file.file_bytes();
   return sum;
+}
+
+void Gguf::release(std::span<const std::byte> data) const noexcept {
+  for (const Part& part : parts_) {
+    const auto bytes = part.file.bytes();
+    if (data.data() >= bytes.data() && data.data() < bytes.data() + bytes.size()) return part.file.release(data);
+  }
+}
+
+void Gguf::drop_tensor_data() noexcept {
+  for (Part& part : parts_) {
+    const auto bytes = part.file.bytes();
+    std::size_t header_bytes = bytes.size();
+    for (GgufTensor& tensor : part.header.tensors) {
+      header_bytes = std::min(header_bytes, static_cast<std::size_t>(tensor.data.data() - bytes.data()));
+      tensor.data = {};
+    }
+    part.file.truncate_map(header_bytes);
+    part.file.release(part.file.bytes());
+  }
+  for (GgufTensor& tensor : tensors_) tensor.data = {};
 }
 
 const GgufTensor* Gguf::find_tensor(std::string_view name) const noexcept {

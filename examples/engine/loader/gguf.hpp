@@ -4,7 +4,6 @@
 #include "engine/loader/gguf_header.hpp"
 #include "engine/loader/gguf_views.hpp"
 #include "engine/loader/mapped_file.hpp"
-#include "engine/loader/progress.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +16,7 @@
 namespace kvpage::engine {
 
 /// A GGUF model. It owns the maps of its files: names, texts and tensor data are views that die with it.
-/// Threads: const after open, so any number of readers.
+/// Threads: const members are safe for any number of readers.
 class Gguf {
  public:
   /// Opens `path`, and the other parts if its name ends in -00001-of-0000N.gguf (any part may be named).
@@ -58,6 +57,13 @@ class Gguf {
     return **value;
   }
 
+  /// Gives the memory of `data`, a part of one tensor's data, back to the system; an access reads the file again.
+  void release(std::span<const std::byte> data) const noexcept;
+
+  /// Unmaps the data of all tensors, and gives back the memory of metadata until it is read again.
+  /// Requires: nobody views tensor data any more. Ensures: `data` of every tensor is empty.
+  void drop_tensor_data() noexcept;
+
   /// An error about this model, for rules that are checked by others.
   LoadError error(std::string item, std::string wanted, std::string found, std::string hint) const;
 
@@ -84,8 +90,5 @@ class Gguf {
 /// Checks every stored scale (and every plain float) of the tensor. `file` is for the error text.
 /// Errors: names the tensor and the first block that holds NaN or infinity. Cost: reads the whole tensor once.
 Expected<void, LoadError> check_scales(const GgufTensor& tensor, const std::string& file);
-
-/// check_scales for all tensors, reporting progress in bytes.
-Expected<void, LoadError> check_scales(const Gguf& model, const ProgressCallback& progress);
 
 }  // namespace kvpage::engine

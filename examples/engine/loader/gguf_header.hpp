@@ -34,6 +34,8 @@ struct GgufTensor {
   std::int64_t row_length() const noexcept { return dims[0]; }
   std::int64_t num_rows() const noexcept { return dims[1] * dims[2] * dims[3]; }
   std::int64_t num_elements() const noexcept { return row_length() * num_rows(); }
+  /// Norms, biases and the like: what a model reads as plain floats.
+  bool is_vector() const noexcept { return num_rows() == 1; }
   /// The tensor as a matrix [num_rows, row_length].
   WeightView view() const { return weight_view(*format, data.data(), num_rows(), row_length()); }
   /// "[64, 128]": the dimensions that the file states, row length first.

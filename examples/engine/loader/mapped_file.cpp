@@ -19,7 +19,8 @@ namespace kvpage::engine {
 
 struct MappedFile::Region {
   const std::byte* data = nullptr;
-  std::size_t num_bytes = 0;
+  std::size_t num_bytes = 0;      // mapped
+  std::int64_t file_bytes = 0;
   std::string path;
   std::string shrank_text;  // made beforehand: a signal handler may not allocate
 };
@@ -73,6 +74,8 @@ class FileDescriptor {
   int fd_;
 };
 
+std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
 std::string errno_text(int error) { return std::system_category().message(error); }
 
 Unexpected<LoadError> refuse(const std::string& path, std::string found, std::string hint) {
@@ -98,6 +101,7 @@ Expected<MappedFile, LoadError> MappedFile::open(const std::filesystem::path& pa
   auto region = std::make_unique<Region>();
   region->data = static_cast<const std::byte*>(data);
   region->num_bytes = num_bytes;
+  region->file_bytes = static_cast<std::int64_t>(num_bytes);
   region->path = name;
   region->shrank_text = LoadError{name, {}, std::to_string(num_bytes) + " bytes", "that the file shrank while it was read",
                                   "do not write to a model file that is in use; download it again"}.to_string() + "\n";
@@ -120,7 +124,24 @@ MappedFile::~MappedFile() {
 }
 
 std::span<const std::byte> MappedFile::bytes() const noexcept { return {region_->data, region_->num_bytes}; }
+std::int64_t MappedFile::file_bytes() const noexcept { return region_->file_bytes; }
 const std::string& MappedFile::path() const noexcept { return region_->path; }
+
+void MappedFile::release(std::span<const std::byte> part) const noexcept {
+  const std::size_t page = page_bytes();
+  const auto offset = static_cast<std::size_t>(part.data() - region_->data);
+  const std::size_t begin = offset < kMapAroundBytes ? 0 : (offset - kMapAroundBytes) / page * page;
+  const std::size_t end = std::min(region_->num_bytes, offset + part.size() + kMapAroundBytes);
+  // No effect on values, so a refusal is only memory that stays in use.
+  ::madvise(const_cast<std::byte*>(region_->data) + begin, end - begin, MADV_DONTNEED);
+}
+
+void MappedFile::truncate_map(std::size_t num_bytes) noexcept {
+  const std::size_t kept = (std::max<std::size_t>(num_bytes, 1) + page_bytes() - 1) / page_bytes() * page_bytes();
+  if (kept >= region_->num_bytes) return;
+  ::munmap(const_cast<std::byte*>(region_->data) + kept, region_->num_bytes - kept);
+  region_->num_bytes = kept;
+}
 
 TruncationGuard::TruncationGuard() {
   struct sigaction action {};

@@ -9,7 +9,7 @@ namespace kvpage::engine {
 
 /// One report. `done_bytes` never falls within a stage; the last report of a stage has done_bytes == total_bytes.
 struct Progress {
-  std::string_view stage;  ///< a verb with static storage, such as "checking"
+  std::string_view stage;  ///< a verb with static storage, such as "loading"
   std::int64_t done_bytes;
   std::int64_t total_bytes;
 };

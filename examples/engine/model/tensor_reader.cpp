@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvpage::engine {
 namespace {
@@ -43,6 +44,10 @@ std::vector<float> TensorReader::vector(const std::string& name, std::int64_t si
   if (presence == Presence::kAbsent || (presence == Presence::kOptional && !has(name))) return {};
   const GgufTensor* tensor = find(name, 1, size);
   if (tensor == nullptr) return {};
+  if (auto finite = check_scales(*tensor, file_.path()); !finite) {
+    fail(std::move(finite.error()));
+    return {};
+  }
   std::vector<float> values(static_cast<std::size_t>(size));
   tensor->view().decode_row(0, values.data());
   return values;

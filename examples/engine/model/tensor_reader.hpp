@@ -20,7 +20,7 @@ class TensorReader {
   /// The matrix `name` [rows, cols]. Error unless it is there with this shape.
   WeightView matrix(const std::string& name, std::int64_t rows, std::int64_t cols);
 
-  /// The vector `name` [size], decoded; empty if it is absent and may be.
+  /// The vector `name` [size], decoded; empty if it is absent and may be. Error if a value is NaN or infinite.
   std::vector<float> vector(const std::string& name, std::int64_t size, Presence presence = Presence::kRequired);
 
   /// The same for divisors: an error unless every value is finite and above 0.

@@ -42,6 +42,9 @@ class MergeTable {
     return slots_[slot].merge;
   }
 
+  /// What the table takes in the heap.
+  std::size_t memory_bytes() const noexcept { return slots_.capacity() * sizeof(Slot); }
+
  private:
   struct Slot {
     std::uint64_t pair = 0;

@@ -32,6 +32,9 @@ class SpecialMatcher {
   /// Cost: O(end - from), times the length of the longest special token in the worst case.
   SpecialMatch find(std::string_view text, std::size_t from, std::span<const TrustedSpan> trusted) const noexcept;
 
+  /// What the trie takes in the heap.
+  std::size_t memory_bytes() const noexcept { return nodes_.capacity() * sizeof(Node); }
+
  private:
   /// A prefix of a special token; its children are nodes_[first_child, first_child + num_children), by rising byte.
   struct Node {

@@ -99,6 +99,12 @@ class Tokenizer {
   bool add_bos() const noexcept { return add_bos_; }
   bool add_space_prefix() const noexcept { return add_space_prefix_; }
 
+  /// What its tables take in the heap.
+  std::int64_t memory_bytes() const noexcept {
+    return static_cast<std::int64_t>(vocab_.memory_bytes() + specials_.memory_bytes() + merges_.memory_bytes() +
+                                     priorities_.capacity() * sizeof(std::uint32_t) + vocab_.size() * sizeof(WholeWord));
+  }
+
  private:
   explicit Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {}
 

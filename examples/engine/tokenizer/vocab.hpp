@@ -46,6 +46,12 @@ class Vocab {
   /// The token that stands for one byte of a text: a BPE piece of one byte, or an SPM byte token. kNoToken if there is none.
   TokenId byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
 
+  /// What the tables take in the heap.
+  std::size_t memory_bytes() const noexcept {
+    return arena_.capacity() + offsets_.capacity() * sizeof(std::uint32_t) + types_.capacity() * sizeof(TokenType) +
+           mergeable_.capacity() / 8 + slots_.capacity() * sizeof(Slot);
+  }
+
  private:
   struct Slot {
     std::uint32_t tag = 0;  ///< high bits of the hash, compared before the bytes

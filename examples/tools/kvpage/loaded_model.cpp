@@ -1,7 +1,9 @@
 #include "tools/kvpage/loaded_model.hpp"
 
+#include "engine/available_memory.hpp"
 #include "engine/memory_plan.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
+#include "tools/kvpage/byte_text.hpp"
 #include "tools/kvpage/failure.hpp"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ namespace kvpage::cli {
 void throw_load_failure(const engine::LoadError& error) { throw Failure(kExitLoad, error.to_string()); }
 
 void throw_run_failure(const engine::RunError& error) {
-  const bool full = error.kind == engine::RunError::Kind::kContextFull;
+  const bool full = error.kind == engine::RunError::Kind::kContextFull || error.kind == engine::RunError::Kind::kPoolFull;
   throw Failure(full ? kExitDoesNotFit : kExitRun, error.message);
 }
 
@@ -32,20 +34,17 @@ bool LoadedModel::ends_answer(TokenId id) const { return std::binary_search(end_
 
 namespace {
 
-std::string gibibytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0));
-  return text;
-}
-
 /// Refuses what cannot fit before the first large allocation.
-void require_memory(const engine::MemoryPlan& plan, std::int64_t available) {
-  if (plan.total() <= available) return;
+void require_memory(const engine::PlannedModel& model, const engine::ModelConfig& config, std::int64_t available) {
+  const engine::MemoryPlan plan = engine::plan_memory(model, config);
+  if (plan.total_bytes() <= available) return;
   std::string types;
   for (const std::string& name : engine::kv_type_names()) types += (types.empty() ? "" : ", ") + name;
-  throw Failure(kExitDoesNotFit, "does not fit: " + gibibytes(plan.total()) + " needed (weights " + gibibytes(plan.weight_bytes) +
-                                     ", KV pool " + gibibytes(plan.pool_bytes) + ", workspace " + gibibytes(plan.workspace_bytes) + "), " +
-                                     gibibytes(available) + " available; use a smaller --ctx or a narrower --kv-type (" + types + ")");
+  throw Failure(kExitDoesNotFit, "does not fit: " + byte_text(plan.total_bytes()) + " needed (weights " + byte_text(plan.weight_bytes) +
+                                     ", KV pool " + byte_text(plan.kv.pool_bytes) + ", workspace " + byte_text(plan.workspace_bytes) +
+                                     "), " + byte_text(available) + " available; use a smaller --ctx (at most " +
+                                     std::to_string(engine::largest_context_tokens(model, config, available)) +
+                                     " fit) or a narrower --kv-type (" + types + "); see kvpage plan");
 }
 
 /// A tensor that the packed kernels cannot run is right but slow: say so, once.
@@ -66,28 +65,39 @@ void warn_of_slow_kernels(const std::vector<engine::KernelUse>& uses) {
 
 }  // namespace
 
+engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
+  engine::ModelConfig config;
+  config.kernels = options.kernels;
+  config.kv_type = options.kv_type;
+  config.pool_tokens = pool_tokens;
+  config.pool_blocks = options.pool_blocks;
+  config.step_tokens = step_tokens;
+  config.num_threads = options.threads;
+  return config;
+}
+
+void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec) {
+  if (context_tokens <= spec.context_limit_tokens) return;
+  throw Failure(kExitDoesNotFit, "a context of " + std::to_string(context_tokens) + " tokens is more than the model's limit of " +
+                                     std::to_string(spec.context_limit_tokens) + "; ask for less");
+}
+
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
   const auto start = std::chrono::steady_clock::now();
   auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
   const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
   engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(*file));
   auto end_tokens = loaded(engine::read_end_tokens(*file, tokenizer));
-  if (pool_tokens > spec.context_limit_tokens) {
-    throw Failure(kExitDoesNotFit, "a context of " + std::to_string(pool_tokens) + " tokens is more than the model's limit of " +
-                                       std::to_string(spec.context_limit_tokens) + "; ask for less");
-  }
+  require_context(pool_tokens, spec);
   auto progress = std::make_unique<ProgressBar>(options.progress);
-  engine::ModelConfig config;
-  config.kernels = options.kernels;
-  config.kv_type = options.kv_type;
-  config.pool_tokens = pool_tokens;
-  config.step_tokens = step_tokens;
-  config.num_threads = options.threads;
+  engine::ModelConfig config = model_config(options, pool_tokens, step_tokens);
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
   if (auto complete = engine::check_tensors(*file, spec); !complete) throw_load_failure(complete.error());
-  require_memory(engine::plan_memory(*file, spec, config), engine::available_memory_bytes());
+  require_memory({*file, spec, tokenizer}, config, engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
-  warn_of_slow_kernels(model->kernel_uses());
+  const std::vector<engine::KernelUse> uses = model->kernel_uses();
+  if (std::none_of(uses.begin(), uses.end(), [](const engine::KernelUse& use) { return use.in_file; })) file->drop_tensor_data();
+  warn_of_slow_kernels(uses);
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};
 }

@@ -50,6 +50,12 @@ struct LoadedModel {
   bool ends_answer(TokenId id) const;
 };
 
+/// The engine's settings that `options` ask for.
+engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens);
+
+/// Refuses a context that is longer than the model's limit. Errors: Failure with kExitDoesNotFit.
+void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec);
+
 /// Loads `options.model`; `pool_tokens` and `step_tokens` as in engine::ModelConfig.
 /// Errors: Failure with kExitLoad, kExitUsage or kExitDoesNotFit.
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens);

@@ -22,6 +22,8 @@ struct ModelOptions {
   std::string kernels = "cpu";              ///< name of a backend, see `backend_names()`
   std::string kv_type;                      ///< name of a KV format; empty = the backend's default
   std::int64_t context_tokens = 0;          ///< 0 = min(the model's limit, kDefaultContextTokens)
+  std::int64_t pool_blocks = 0;             ///< pages of the KV pool; 0 = what one sequence of the context needs
+  bool prefix_cache = true;                 ///< what an earlier text left in the cache is not computed again
   int threads = 0;                          ///< 0 = CPUs that affinity and cgroup quota allow
   std::string progress = "auto";            ///< auto, none or json
 };
@@ -50,6 +52,7 @@ struct ScoreOptions {
   ModelOptions model;
   std::string input;                        ///< JSON lines; "-" = standard input
   std::int64_t chunk_tokens = 512;
+  bool continuation_only = false;           ///< no prompt_nll: only then prompts can share prefixes
 };
 
 struct PerplexityOptions {
@@ -64,6 +67,17 @@ struct BenchOptions {
   std::int64_t generate_tokens = 128;
   std::int64_t depth_tokens = 0;            ///< positions filled before the timed prompt
   std::uint64_t seed = 1;
+  std::optional<std::string> requests;      ///< JSON lines; "-" = standard input; absent = one case of random tokens
+  std::string evict = "lru";                ///< name of an eviction policy
+  std::uint64_t host_tier_bytes = 0;        ///< memory for evicted pages
+  std::optional<std::string> trace;         ///< file for the trace of a run of requests
+  bool json = false;
+};
+
+struct PlanOptions {
+  ModelOptions model;
+  std::int64_t num_seqs = 1;
+  std::optional<std::uint64_t> memory_bytes;  ///< absent = only the plan
   bool json = false;
 };
 
@@ -87,6 +101,8 @@ int detokenize(const TokenizeOptions& options);
 int score(const ScoreOptions& options);
 int perplexity(const PerplexityOptions& options);
 int bench(const BenchOptions& options);
+int bench_requests(const BenchOptions& options);
+int plan(const PlanOptions& options);
 int inspect(const InspectOptions& options);
 int render_template(const TemplateOptions& options);
 

@@ -142,10 +142,16 @@ void attend_split_tiles(Cpu& cpu, const PagedAttentionArgs<KV>& args, const Atte
 
 }  // namespace detail
 
-/// Bytes of PagedAttentionArgs::scratch. They do not depend on lengths or on the number of sequences.
+/// Bytes of PagedAttentionArgs::scratch on a Cpu of `num_threads` threads. They do not depend on lengths or on the number of sequences.
+template <KVStorage KV>
+[[nodiscard]] std::int64_t paged_attention_scratch_bytes(int num_threads, const KVDims& dims, std::int64_t num_q_heads) noexcept {
+  return detail::AttentionMemory(detail::make_launch<KV>(dims, num_q_heads), num_threads, nullptr).used_bytes;
+}
+
+/// The same for the threads of `cpu`.
 template <KVStorage KV>
 [[nodiscard]] std::int64_t paged_attention_scratch_bytes(const Cpu& cpu, const KVDims& dims, std::int64_t num_q_heads) noexcept {
-  return detail::AttentionMemory(detail::make_launch<KV>(dims, num_q_heads), cpu.num_threads(), nullptr).used_bytes;
+  return paged_attention_scratch_bytes<KV>(cpu.num_threads(), dims, num_q_heads);
 }
 
 /// See PagedAttentionArgs. Needs its scratch.

@@ -1,0 +1,83 @@
+/// \file WeightLoader: brings matrices into a backend's form, one after the other, and lets go of the file behind it.
+#pragma once
+
+#include "engine/backend/backend.hpp"
+#include "engine/language_model.hpp"
+#include "engine/loader/gguf.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// Memory of all matrices in the form of the backend's kernels.
+template <class B>
+std::int64_t packed_bytes_of(const Gguf& file) {
+  std::int64_t bytes = 0;
+  for (const GgufTensor& tensor : file.tensors()) bytes += tensor.is_vector() ? 0 : B::packed_weight_bytes(tensor.view());
+  return bytes;
+}
+
+/// The `load` of TransformerWeightsReader. Memory during the load stays below weights so far + a slice of one tensor: the pages of
+/// the file are given back as fast as the backend has read them. After the first error the rest is skipped.
+template <Backend B>
+class WeightLoader {
+ public:
+  WeightLoader(B& backend, const Gguf& file, const ProgressCallback& progress)
+      : backend_(backend), file_(file), progress_(progress), report_{"loading", 0, file.file_bytes()} {
+    backend.reserve_weights(packed_bytes_of<B>(file));
+  }
+
+  typename B::Weight operator()(const std::string& name, const WeightView& view) {
+    if (error_) return {};
+    auto weight = backend_.load(view, [this](std::span<const std::byte> consumed) {
+      file_.release(consumed);
+      advance(static_cast<std::int64_t>(consumed.size()));
+    });
+    if (!weight) return refuse(name, weight.error());
+    const bool in_file = B::reads_file(*weight);
+    if (in_file) {  // packing checks scales; what is not packed is checked here
+      if (auto finite = check_scales(*file_.find_tensor(name), file_.path()); !finite) return refuse(std::move(finite.error()));
+      advance(view.rows * view.row_bytes);
+    }
+    uses_.push_back({name, "gemm", backend_.kernel_name(*weight), B::weight_bytes(*weight), backend_.slow_reason(*weight), in_file});
+    return std::move(*weight);
+  }
+
+  /// What was made of the matrices, or the first error.
+  Expected<std::vector<KernelUse>, LoadError> finish() {
+    if (error_) return Unexpected{std::move(*error_)};
+    advance(report_.total_bytes - report_.done_bytes);
+    return std::move(uses_);
+  }
+
+ private:
+  typename B::Weight refuse(LoadError error) {
+    error_ = std::move(error);
+    return {};
+  }
+
+  /// The backend found a scale that is NaN or infinite: the slower search names its block.
+  typename B::Weight refuse(const std::string& name, const Status& status) {
+    if (auto finite = check_scales(*file_.find_tensor(name), file_.path()); !finite) return refuse(std::move(finite.error()));
+    throw std::runtime_error(name + ": " + std::string(status.message()) + " (value " + std::to_string(status.value()) + ")");
+  }
+
+  void advance(std::int64_t bytes) {
+    report_.done_bytes = std::min(report_.done_bytes + bytes, report_.total_bytes);
+    if (progress_) progress_(report_);
+  }
+
+  B& backend_;
+  const Gguf& file_;
+  const ProgressCallback& progress_;
+  Progress report_;
+  std::vector<KernelUse> uses_;
+  std::optional<LoadError> error_;
+};
+
+}  // namespace kvpage::engine
