@@ -174,7 +174,7 @@ TEST_CASE("cache_tier.file.any_other_file_is_an_empty_tier", "[cache_tier]") {
   std::mt19937 rng{5};
   for (int i = 0; i < 50; ++i) {
     std::string bytes(rng() % 2000, '\0');
-    for (char& c : bytes) c = static_cast<char>(i % 2 == 0 ? rng() >> 8 : "kvptier1"[rng() % 8]);
+    for (char& c : bytes) c = i % 2 == 0 ? static_cast<char>(rng() >> 8) : "kvptier1"[rng() % 8];
     file.write(bytes);
     REQUIRE(file.open()->capacity() == TierCapacity{kNumSlots, kNumSlots, 0, 0});
   }
