@@ -50,7 +50,7 @@ class AdmissionPlanner : public RowPlanner<Core> {
   }
 
   [[nodiscard]] std::int64_t needed_blocks(const Request& r, const AdmissionView& view) const {
-    if (view.num_running == 0) return view.chunk_blocks;  // alone it fits, whatever a policy wants to keep free
+    if (view.num_running == 0) return 0;  // alone it gets what is there, whatever a policy wants to keep free
     std::int64_t needed = std::max<std::int64_t>(view.chunk_blocks, core_.policies.admission.needed_blocks(view));
     if (r.num_preemptions > 0) needed = std::max(needed, view.prompt_blocks + core_.num_groups);  // else it would be back at once
     if (r.num_preemptions >= core_.config.shield_after) needed = std::max(needed, view.full_blocks);

@@ -67,10 +67,23 @@ class StepCommit {
   /// The unfilled last block of an ended answer, for the next turn of its chat. The index may have no room: then it is not found.
   void publish_tail(const Request& r) {
     if constexpr (Core::kIndexed) {
-      if (!r.has_seq || r.beam || r.num_stored > r.num_tokens()) return;
+      if (!r.has_seq || r.beam || shares_tail(r)) return;
       const auto tokens = std::span<const TokenId>{r.tokens}.first(static_cast<std::size_t>(r.num_stored));
       static_cast<void>(core_.cache->publish(r.seq, {.tokens = tokens, .partial_tail = true}).has_value());
     }
+  }
+
+  /// An answer that goes on must not find its last block in the index: it could not write there any more.
+  [[nodiscard]] bool shares_tail(const Request& r) const {
+    if (r.num_children == 1) return false;
+    for (const PlannedFork& fork : step_.forks) {
+      if (&request(fork.source) == &r) return true;
+    }
+    for (std::int64_t g = 0; g < core_.num_groups; ++g) {
+      const BlockTable table = core_.cache->table(r.seq, g);
+      if (table.blocks.empty() || table.blocks.back() == kNoBlock || core_.cache->ref_count(table.blocks.back()) > 1) return true;
+    }
+    return false;
   }
 
   void charge(const Request& r, std::int64_t work) {

@@ -101,6 +101,11 @@ class Planner : public AdmissionPlanner<Core> {
       if (step_.leader == kNoRequestSlot) step_.leader = slot;  // nobody runs: it may take the blocks of all that are parked
       AdmissionOutcome outcome = this->try_admit(slot);
       while (outcome == AdmissionOutcome::kNoBlocks && this->leads(slot) && this->preempt_one(slot)) outcome = this->try_admit(slot);
+      if (outcome == AdmissionOutcome::kNoBlocks && this->leads(slot)) {
+        this->partial_hits_ = false;
+        outcome = this->try_admit(slot);
+        this->partial_hits_ = true;
+      }
       if (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBudget) return;
       if (outcome == AdmissionOutcome::kNoBlocks) {
         if (starving || this->leads(slot) || may_not_be_bypassed(r)) return;

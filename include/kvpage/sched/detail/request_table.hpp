@@ -49,12 +49,13 @@ class RequestTable {
     }
   }
 
-  /// Calls fn(slot) for every answer of a family that has not ended.
+  /// Calls fn(slot) for every answer of a family that has not ended. With the last one, fn may end the family.
   template <class Fn>
   void for_each_open(std::uint32_t family, Fn&& fn) {
-    for (std::uint32_t slot = family; slot != kNoRequestSlot;) {
+    std::uint32_t left = slots_[family].open_children;
+    for (std::uint32_t slot = family; left > 0;) {
       const std::uint32_t next = slots_[slot].next_sibling;
-      if (!slots_[slot].ended) fn(slot);
+      if (!slots_[slot].ended) --left, fn(slot);
       slot = next;
     }
   }

@@ -14,6 +14,8 @@ class RowPlanner : public PlanBase<Core> {
   using Base::core_, Base::step_, Base::txn_, Base::budget_left_, Base::decodes_left_, Base::request, Base::leads, Base::planned;
   using Base::Base;
 
+  bool partial_hits_ = true;  ///< the source of a partial hit is held while it is copied: in a full pool that can be too much
+
   /// Rows for a sequence that has `computed` of its tokens: the catch-up rule, chunk and budget limits. Never more than `want`.
   [[nodiscard]] std::int64_t chunk(std::int64_t computed, std::int64_t want) const noexcept {
     const std::int64_t n = std::min({want, core_.config.max_chunk_tokens, budget_left_ - decodes_left_});
@@ -91,7 +93,8 @@ class RowPlanner : public PlanBase<Core> {
       // A full hit leaves a row that only looks; behind a window it would look one token further back than the hit kept.
       const std::int64_t longest = r.beam && r.forked ? r.num_tokens() - 2 : core_.has_windows ? r.num_tokens() - 1 : r.num_tokens();
       const std::int64_t cap = r.max_hit_tokens < 0 ? longest : std::min(longest, r.max_hit_tokens);
-      const PrefixHit hit = core_.cache->match({.name_space = r.name_space, .tokens = tokens, .max_tokens = cap});
+      PrefixHit hit = core_.cache->match({.name_space = r.name_space, .tokens = tokens, .max_tokens = cap});
+      if (!partial_hits_) hit.partial_tokens = 0, hit.num_tokens = hit.num_blocks * core_.block_size;
       if (hit.num_tokens == 0) return true;
       const auto shared = txn_.share(*seq, hit);
       if (!shared) return true;  // no undo entries left: it is computed instead

@@ -23,11 +23,14 @@ struct SimEnv {
   SimBook* book;
   std::int64_t time_ns = 1;
   std::int64_t latest_ns = 1;  ///< the scheduler's clock does not step back
-  [[nodiscard]] std::int64_t now_ns() const noexcept { return time_ns; }
+  [[nodiscard]] std::int64_t now_ns() noexcept {
+    latest_ns = std::max(latest_ns, time_ns);
+    return time_ns;
+  }
   [[nodiscard]] std::uint64_t draw_seed() const noexcept { return 7; }
   [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return std::pmr::get_default_resource(); }
   [[nodiscard]] StepCosts costs() const noexcept { return {}; }
-  void on_event(const RequestEvent& event) { book->on_event(event, latest_ns = std::max(latest_ns, time_ns)); }
+  void on_event(const RequestEvent& event) { book->on_event(event, latest_ns); }
 };
 
 /// Requests of a world by what may happen to them, counted: how often a fault of each kind met a request in each state.

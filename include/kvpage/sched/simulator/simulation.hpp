@@ -78,8 +78,9 @@ class Simulation {
     if (f.priorities) spec.priority = random.in(0, 3);
     if (f.tenants) spec.tenant = static_cast<std::uint32_t>(random.in(0, 3));
     if (f.namespaces) spec.name_space = NamespaceId{static_cast<std::uint32_t>(random.in(0, 2))};
-    if (f.deadlines && random.one_in(3)) spec.finish_by_ns = world_.env.time_ns + random.in(1, 200'000'000);
-    if (f.deadlines && random.one_in(3)) spec.start_by_ns = world_.env.time_ns + random.in(1, 50'000'000);
+    const std::int64_t now = std::max(world_.env.latest_ns, world_.env.time_ns);
+    if (f.deadlines && random.one_in(4)) spec.finish_by_ns = now + random.in(1, 400'000'000);
+    if (f.deadlines && random.one_in(6)) spec.start_by_ns = now + random.in(1, 50'000'000);
     if (random.one_in(20)) spec.max_hit_tokens = random.in(0, length);
     const auto ticket = world_.scheduler.submit(spec);
     if (ticket) world_.book.open(spec, *ticket);
