@@ -35,9 +35,9 @@ struct Generation {
   std::int64_t cached_tokens = 0;  ///< of the prompt, those that the page cache had
 };
 
-/// Starts a sequence with `prompt`, or appends it if there is a history, and generates. `on_token` gets every token but the end token. `cancelled` is
-/// asked after every token; a step visitor of the runner can stop in the middle of a prompt. `history` = all tokens
-/// of the runner's sequence before `prompt`.
+/// Starts a sequence with `prompt`, or appends it if there is a history (all tokens of the runner's sequence before it), and generates.
+/// `on_token` gets every token but the end token. `cancelled` is asked after every token; a step visitor of the runner can stop in the
+/// middle of a prompt.
 /// Ensures: every generated token is in the cache except the last one drawn (and an end token).
 /// Errors: as SequenceRunner::append; also when the prompt leaves no room for a single token.
 Expected<Generation, RunError> generate(SequenceRunner& runner, std::span<const TokenId> history, std::span<const TokenId> prompt,

@@ -20,7 +20,7 @@ PrefixIndexOptions<> index_options(const PageCacheOptions& options) {
 
 EvictionChoice eviction_of(const PageCacheOptions& options) {
   if (const auto choice = EvictionChoice::by_name(options.evict)) return *choice;
-  throw_config_error("the eviction policy is not one of the known names", 0, static_cast<std::int64_t>(EvictionChoice::kNames.size()), "names");
+  throw_config_error("the eviction policy is not one of the known names", 0, std::ssize(EvictionChoice::kNames), "names");
 }
 
 BlockAllocatorConfig allocator_config(const LanguageModel& model, const PageCacheOptions& options) {
@@ -138,7 +138,7 @@ void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPla
 
 void PageCache::begin_step(const BatchPlan& plan) {
   for (const BlockTransfer& transfer : plan.transfers) {
-    if (transfer.kind == BlockTransfer::Kind::kDemote && tier_->demote(transfer.tier_slot, model_.page(transfer.block))) ++counters_.demoted;
+    if (tier_->demote(transfer.tier_slot, model_.page(transfer.block))) ++counters_.demoted;
   }
   for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
   allocator_.events().new_blocks_.clear();

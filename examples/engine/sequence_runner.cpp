@@ -16,8 +16,9 @@ RunError kernel_error(const Status& status) {
 RunError stopped() { return {RunError::Kind::kStopped, "stopped"}; }
 
 RunError pool_full(const CapacitySnapshot& capacity) {
-  return {RunError::Kind::kPoolFull, "the KV pool is full: " + std::to_string(capacity.used) + " of " + std::to_string(capacity.num_blocks) +
-                                         " blocks are used, and the next token needs more; use a larger pool or a shorter text"};
+  const std::string blocks = std::to_string(capacity.used) + " of " + std::to_string(capacity.num_blocks) + " blocks";
+  return {RunError::Kind::kPoolFull,
+          "the KV pool is full: " + blocks + " are used, and the next token needs more; use a larger pool or a shorter text"};
 }
 
 }  // namespace

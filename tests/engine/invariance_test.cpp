@@ -1,4 +1,4 @@
-/// \file The same tokens give the same bits however they are cut into steps, by any number of threads, after a truncate too.
+/// \file The same tokens give the same bits however they are cut into steps, by any number of threads, from a cached prefix too.
 #include "engine/scoring.hpp"
 #include "engine/tiny_models.hpp"
 #include "golden/greedy_rows.hpp"
@@ -9,6 +9,7 @@ namespace kvpage_test {
 namespace {
 
 using kvpage::engine::LanguageModel;
+using kvpage::engine::LogitRows;
 using kvpage::engine::Score;
 
 /// The numbers of a score in one row; `num_moved` prompt tokens were scored as continuation instead.
@@ -91,24 +92,25 @@ TEST_CASE("engine.invariance.top10_does_not_depend_on_the_chunk", "[engine]") {
   CHECK(std::is_sorted(whole->first_top10.begin(), whole->first_top10.end(), [](auto a, auto b) { return a.second > b.second; }));
 }
 
-TEST_CASE("engine.invariance.truncated_tokens_leave_no_trace", "[engine]") {
+TEST_CASE("engine.invariance.a_cached_prefix_changes_no_bit", "[engine]") {
+  const TinyFile file(every_switch());
   for (const auto& kernels : kvpage::engine::backend_names()) {
     for (const auto& kv_type : kvpage::engine::kv_type_names()) {
-      const TinyFile file(every_switch());
       const auto model = file.load(tiny_config(kernels, kv_type, 2));
-      kvpage::engine::SequenceRunner runner(*model);
       const auto ids = some_ids(60), other = some_ids(30, 7);
-      const auto want = append_all(runner, ids);
-      for (const std::int64_t kept : {59, 33, 32, 16, 1, 0}) {
+      kvpage::engine::SequenceRunner alone(*model);
+      const auto want = append_all(alone, ids);
+      for (const std::int64_t kept : {60, 59, 33, 32, 1, 0}) {
         INFO(kernels << ", " << kv_type << ", kept " << kept);
-        runner.truncate(kept);
-        append_all(runner, other);
-        runner.truncate(kept);
-        CHECK(runner.num_tokens() == kept);
-        const auto again = append_all(runner, std::span(ids).subspan(static_cast<std::size_t>(kept)));
-        CHECK(std::equal(again.begin(), again.end(), want.begin() + kept, want.end()));
+        kvpage::engine::SequenceRunner runner(*model);
+        auto start = std::vector(ids.begin(), ids.begin() + kept);
+        start.insert(start.end(), other.begin(), other.end());
+        REQUIRE(runner.start(start, LogitRows::kNone));
+        CHECK(start_last(runner, ids) == want.back());
+        CHECK(runner.cached_tokens() == std::min<std::int64_t>(kept, 59));
+        CHECK(runner.computed_positions() == kept + 30 + 60 - runner.cached_tokens());
+        CHECK(runner.num_tokens() == 60);
       }
-      CHECK(runner.computed_positions() > 60);
     }
   }
 }

@@ -74,7 +74,6 @@ TEST_CASE("engine.run.generation_ends_for_each_reason", "[engine]") {
   CHECK(runner.num_tokens() == 32);
 
   const auto again = [&](const GenerationOptions& options, const std::function<bool()>& cancelled) {
-    runner.truncate(0);
     const auto answer = generate(runner, {}, some_ids(20), options, {}, cancelled);
     REQUIRE(answer);
     CHECK(std::equal(answer->ids.begin(), answer->ids.end(), whole->ids.begin()));

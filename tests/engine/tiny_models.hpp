@@ -154,4 +154,15 @@ inline std::vector<std::vector<float>> append_all(kvpage::engine::SequenceRunner
   return rows;
 }
 
+/// Starts a sequence with `ids`, from whatever the cache has of it, and returns the logits after the last one. // [vocab_size]
+inline std::vector<float> start_last(kvpage::engine::SequenceRunner& runner, std::span<const TokenId> ids) {
+  std::vector<float> last;
+  const auto started = runner.start(ids, kvpage::engine::LogitRows::kLast, [&](std::int64_t, std::span<const float> logits) {
+    last.assign(logits.begin(), logits.end());
+    return true;
+  });
+  if (!started) FAIL(started.error().message);
+  return last;
+}
+
 }  // namespace kvpage_test

@@ -60,7 +60,8 @@ SamplingParams sampling_of(const RunOptions& o) {
 /// One model in conversation, and how its answers are shown. What an earlier turn left in the cache is not computed again.
 class Answerer {
  public:
-  Answerer(const RunOptions& options, LoadedModel& m) : options_(options), m_(m), runner_(*m.model, {.share_prefixes = options.model.prefix_cache}), sampling_(sampling_of(options)) {
+  Answerer(const RunOptions& options, LoadedModel& m)
+      : options_(options), m_(m), runner_(*m.model, {.share_prefixes = options.model.prefix_cache}), sampling_(sampling_of(options)) {
     if (const Status status = validate(sampling_, m.model->spec().vocab_size); !status.ok()) {
       throw Failure(kExitUsage, status.message());
     }

@@ -35,11 +35,16 @@ struct BlockAllocatorConfig {
     require(block_size >= 1 && block_size <= 1024 && (block_size & (block_size - 1)) == 0,
             "block_size must be a power of two of at most 1024", block_size, 1024, "tokens");
     require(max_seqs >= 1 && max_seqs <= kMaxBlocks, "max_seqs must be at least 1", max_seqs, 1, "sequences");
-    require(max_blocks_per_seq >= 0 && max_blocks_per_seq <= num_blocks,
-            "max_blocks_per_seq must be within the pool (0 = num_blocks)", max_blocks_per_seq, num_blocks, "blocks");
     require(num_groups >= 1 && num_groups <= kMaxCacheGroups, "num_groups must be in [1, 4]", num_groups,
             kMaxCacheGroups, "groups");
-    for (std::int64_t g = 0; g < num_groups; ++g) require(window(g) >= 0, "a window is 0 (full) or positive", window(g), 0, "tokens");
+    bool all_windows = true;  // then a table can be longer than the pool: its start was released
+    for (std::int64_t g = 0; g < num_groups; ++g) {
+      require(window(g) >= 0, "a window is 0 (full) or positive", window(g), 0, "tokens");
+      all_windows = all_windows && window(g) > 0;
+    }
+    const std::int64_t longest = all_windows ? kMaxBlocks : num_blocks;
+    require(max_blocks_per_seq >= 0 && max_blocks_per_seq <= longest, "max_blocks_per_seq must be within the pool (0 = num_blocks)",
+            max_blocks_per_seq, longest, "blocks");
     require(max_log_entries >= 0, "max_log_entries must not be negative", max_log_entries, 0, "entries");
     require(max_copies >= 0 && max_copies <= kMaxBlocks, "max_copies must not be negative", max_copies, 0, "copies");
     require(max_pins >= 0 && max_pins <= kMaxBlocks, "max_pins must not be negative", max_pins, 0, "pins");
