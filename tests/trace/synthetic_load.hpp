@@ -89,7 +89,8 @@ class SyntheticLoad {
   void grow(typename Allocator::Transaction& txn, LoadedSeq& s) {
     const auto length = static_cast<std::int64_t>(s.tokens.size());
     const std::int64_t next = std::min(length, s.computed + o_.chunk_tokens);
-    if (next == s.computed || !txn.make_writable(s.seq, std::min(s.computed, allocator_.num_tokens(s.seq)), allocator_.num_tokens(s.seq))) return;
+    const std::int64_t reserved = allocator_.num_tokens(s.seq);
+    if (next == s.computed || !txn.make_writable(s.seq, std::min(s.computed, reserved), reserved)) return;
     if (txn.grow(s.seq, next)) s.computed = next;
   }
 

@@ -124,7 +124,8 @@ Expected<void, TraceError> TraceReader::read_header() {
   const auto done = placed(*this, line, [&] {
     const std::int64_t version = detail::number_field(line.fields, "version");
     if (version < 1 || version > kTraceVersion) {
-      throw detail::BadField("version " + std::to_string(version) + " is not known; this program reads 1 to " + std::to_string(kTraceVersion));
+      throw detail::BadField("version " + std::to_string(version) + " is not known; this program reads 1 to " +
+                             std::to_string(kTraceVersion));
     }
     const json seed = line.fields.value("seed", json(0u));
     if (!seed.is_number_unsigned()) throw detail::BadField("\"seed\" must be an integer in [0, 2^64)");
@@ -177,9 +178,20 @@ Expected<std::vector<PlannedRow>, TraceError> TraceReader::plan(const TraceLine&
   return placed(*this, line, [&] {
     std::vector<PlannedRow> rows;
     for (const json& row : detail::array(detail::field(line.fields, "rows"), "\"rows\"")) {
-      rows.push_back({detail::name(detail::element(detail::array(row, "a row"), 0), "id"), seq_at(row, 1), count_at(row, 2), count_at(row, 3)});
+      const json& id = detail::element(detail::array(row, "a row"), 0);
+      rows.push_back({detail::name(id, "id"), seq_at(row, 1), count_at(row, 2), count_at(row, 3)});
     }
     return rows;
+  });
+}
+
+Expected<CapacitySnapshot, TraceError> TraceReader::capacity(const TraceLine& line) const {
+  return placed(*this, line, [&] {
+    const auto count = [&](const char* name) { return detail::number_field(line.fields, name); };
+    CapacitySnapshot counts;
+    counts.num_blocks = count("num_blocks"), counts.num_seqs = count("num_seqs");
+    counts.clean = count("clean"), counts.cached = count("cached"), counts.used = count("used"), counts.pending = count("pending");
+    return counts;
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <kvpage/base/expected.hpp>
 #include <kvpage/cache/cache_events.hpp>
+#include <kvpage/cache/capacity_snapshot.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -41,6 +42,8 @@ class TraceReader {
   [[nodiscard]] Expected<TraceRequest, TraceError> request(const TraceLine& line) const;
   [[nodiscard]] Expected<TraceFinish, TraceError> finish(const TraceLine& line) const;
   [[nodiscard]] Expected<std::vector<PlannedRow>, TraceError> plan(const TraceLine& line) const;
+  /// Without `pinned` and `epoch`, which traces do not hold.
+  [[nodiscard]] Expected<CapacitySnapshot, TraceError> capacity(const TraceLine& line) const;
   /// All cache events of a line; empty when its kind is none of theirs. Block ids lie in the header's pool.
   [[nodiscard]] Expected<std::vector<CacheEvent>, TraceError> events(const TraceLine& line) const;
   [[nodiscard]] TraceError error(const TraceLine& line, const std::string& what) const;

@@ -4,6 +4,7 @@
 #include "engine/language_model.hpp"
 #include "engine/loader/mapped_file.hpp"
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/verb.hpp"
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/version.hpp>
@@ -11,7 +12,6 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,12 +24,6 @@ std::string join(const std::vector<std::string>& names) {
   for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
   return text;
 }
-
-/// A verb: its subcommand and what runs when it was chosen.
-struct Verb {
-  CLI::App* app;
-  std::function<int()> action;
-};
 
 void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required();
@@ -178,7 +172,7 @@ int dispatch(int argc, char** argv) {
   app.footer("Exit codes: 0 ok, 1 run failed, 2 usage, 3 file cannot be loaded, 4 does not fit.\n"
              "Try: kvpage run --help");
   const std::vector<Verb> verbs = {add_run(app),   add_tokenize(app), add_detokenize(app), add_score(app), add_perplexity(app),
-                                   add_bench(app), add_inspect(app),  add_template(app)};
+                                   add_bench(app), add_inspect(app),  add_template(app),   add_trace(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,181 @@
+#include "tools/kvpage/blocks_page.hpp"
+
+#include "tools/kvpage/embedded_file.hpp"
+#include "tools/kvpage/frame_encoder.hpp"
+
+#include <kvpage/base/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace kvpage::cli {
+namespace {
+
+using engine::TraceError;
+using engine::TraceLine;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (std::size_t j = 0; j < 4; ++j) text += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const CapacitySnapshot& c) {
+  return {{"clean", c.clean}, {"cached", c.cached}, {"used", c.used}, {"pending", c.pending}};
+}
+
+std::string to_text(const CapacitySnapshot& c) { return to_json(c).dump(); }
+
+bool same_counts(const CapacitySnapshot& a, const CapacitySnapshot& b) { return to_json(a) == to_json(b); }
+
+/// A trace on its way to a page.
+class PageBuilder {
+ public:
+  PageBuilder(engine::TraceReader& reader, std::int64_t steps_per_frame)
+      : reader_(reader),
+        map_(reader.header().num_blocks),
+        encoder_(reader.header().num_blocks),
+        steps_per_frame_(static_cast<std::uint64_t>(steps_per_frame)) {}
+
+  /// Errors: the reader's, and what the trace contradicts.
+  Expected<void, TraceError> read_all() {
+    TraceLine line;
+    while (true) {
+      const auto more = reader_.next(line);
+      if (!more) return Unexpected{more.error()};
+      if (!*more) break;
+      if (const auto done = read(line); !done) return Unexpected{done.error()};
+    }
+    end_frame();
+    return {};
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return num_events_ == 0; }
+  [[nodiscard]] const std::string& bytes() const noexcept { return encoder_.bytes(); }
+
+  [[nodiscard]] nlohmann::ordered_json description(const std::string& title) const {
+    const engine::TraceHeader& h = reader_.header();
+    nlohmann::ordered_json meta{{"title", title},         {"num_blocks", h.num_blocks}, {"block_size", h.block_size},
+                                {"policy", h.policy},     {"commit", h.commit},         {"page_bytes", h.page_bytes},
+                                {"frames", frame_ + 1},   {"steps_per_frame", steps_per_frame_},
+                                {"last_step", last_step_}, {"cut_short", reader_.cut_short()}};
+    meta["capacity"] = capacity_ ? to_json(*capacity_) : nlohmann::ordered_json(nullptr);
+    meta["requests"] = requests_;
+    return meta;
+  }
+
+ private:
+  Expected<void, TraceError> read(const TraceLine& line) {
+    if (line.kind == "plan") return name_requests(line);
+    if (line.kind == "capacity") return check_capacity(line);
+    const auto events = reader_.events(line);
+    if (!events) return Unexpected{events.error()};
+    for (const CacheEvent& event : *events) {
+      if (const auto moved = move_to(event.step.value, line); !moved) return moved;
+      if (const auto problem = map_.apply(event)) return Unexpected{reader_.error(line, *problem)};
+      encoder_.count(event);
+      ++num_events_;
+      capacity_.reset();
+    }
+    return {};
+  }
+
+  /// Ends frames until the one of `step`; events outside of steps carry the newest step.
+  Expected<void, TraceError> move_to(std::uint64_t step, const TraceLine& line) {
+    last_step_ = std::max(last_step_, step);
+    const std::uint64_t frame = last_step_ / steps_per_frame_ + (last_step_ % steps_per_frame_ != 0 ? 1 : 0);
+    if (frame >= static_cast<std::uint64_t>(kMaxPageFrames)) {
+      const std::uint64_t fewer = last_step_ / static_cast<std::uint64_t>(kMaxPageFrames) + 1;
+      return Unexpected{reader_.error(line, "step " + std::to_string(step) + " is more than a page shows; try --every " +
+                                                std::to_string(fewer))};
+    }
+    for (; frame_ < frame; ++frame_) end_frame();
+    return {};
+  }
+
+  void end_frame() { encoder_.end_frame(map_, frame_ == 0 ? 0 : (frame_ - 1) * steps_per_frame_); }
+
+  Expected<void, TraceError> name_requests(const TraceLine& line) {
+    const auto rows = reader_.plan(line);
+    if (!rows) return Unexpected{rows.error()};
+    for (const engine::PlannedRow& row : *rows) requests_[std::to_string(row.seq.generation)] = row.id;
+    return {};
+  }
+
+  Expected<void, TraceError> check_capacity(const TraceLine& line) {
+    const auto told = reader_.capacity(line);
+    if (!told) return Unexpected{told.error()};
+    const CapacitySnapshot counted = map_.recount();
+    if (!same_counts(*told, counted)) {
+      const std::string both = "the allocator counted " + to_text(*told) + ", but the events before give " + to_text(counted);
+      return Unexpected{reader_.error(line, both)};
+    }
+    capacity_ = *told;
+    return {};
+  }
+
+  engine::TraceReader& reader_;
+  engine::BlockMap map_;
+  FrameEncoder encoder_;
+  std::uint64_t steps_per_frame_;
+  std::uint64_t frame_ = 0;
+  std::uint64_t last_step_ = 0;
+  std::int64_t num_events_ = 0;
+  std::optional<CapacitySnapshot> capacity_;  ///< the allocator's own count at the very end
+  std::map<std::string, std::string> requests_;
+};
+
+/// Puts `text` where the page says {{name}}.
+void fill(std::string& page, std::string_view name, std::string_view text) {
+  const std::string mark = "{{" + std::string(name) + "}}";
+  const std::size_t at = page.find(mark);
+  KVPAGE_ASSERT(at != std::string::npos, "the page has a place for everything");
+  page.replace(at, mark.size(), text);
+}
+
+/// JSON that cannot end the element around it.
+std::string inside_html(const nlohmann::ordered_json& value) {
+  std::string text;
+  for (const char c : value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Expected<std::string, TraceError> render_blocks_page(engine::TraceReader& reader, const std::string& title,
+                                                     std::int64_t steps_per_frame) {
+  if (reader.header().num_blocks == 0) {
+    return Unexpected{TraceError{title + ": the trace holds no cache events; record a run with kvpage bench --requests FILE --trace FILE"}};
+  }
+  PageBuilder builder{reader, steps_per_frame};
+  if (const auto done = builder.read_all(); !done) return Unexpected{done.error()};
+  if (builder.empty()) {
+    return Unexpected{TraceError{title + ": the trace holds no cache events; it can be replayed, but not drawn"}};
+  }
+  std::string page{embedded_file("block_map.html")};
+  fill(page, "style", embedded_file("block_map.css"));
+  std::string script;
+  for (const char* part : {"history.js", "colours.js", "map.js", "timeline.js", "app.js", "controls.js"}) (script += embedded_file(part)) += '\n';
+  fill(page, "script", script);
+  fill(page, "description", inside_html(builder.description(title)));
+  fill(page, "frames", base64(builder.bytes()));
+  return page;
+}
+
+}  // namespace kvpage::cli
