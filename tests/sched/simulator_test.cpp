@@ -1,14 +1,117 @@
 // The production scheduler and allocator against their oracles, on thousands of seeds.
-#include <kvpage/sched/simulator/simulation.hpp>
+#include <kvpage/sched/simulator/sim_shrink.hpp>
 
 #include "support/catch.hpp"
+#include "support/environment.hpp"
+
+#include <stdexcept>
+#include <string>
 
 using namespace kvpage;
 
-TEST_CASE("sched.simulator.seeds", "[sched]") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kSeeds = 400;
+constexpr bool kAllCells = false;
+#else
+constexpr std::uint64_t kSeeds = 5000;
+constexpr bool kAllCells = true;
+#endif
+
+std::string text_of(const SimReport& report) { return report.violation == nullptr ? "" : report.violation; }
+
+/// Why a fault of this kind can never meet a request in this state; nullptr = it can.
+const char* why_impossible(SimKind kind, std::size_t state) {
+  const bool ended = state == SimTable::kNumStates - 1;
+  const auto is = [&](RequestState s) { return !ended && state == static_cast<std::size_t>(s); };
+  const bool one_request = kind == SimKind::kCancel || kind == SimKind::kPreempt || kind == SimKind::kFlip;
+  if (ended && !one_request) return "a fault of the whole world, or of a row, does not meet requests that have ended";
+  const bool between_steps = kind == SimKind::kPreempt || kind == SimKind::kFlip || kind == SimKind::kRefuse || kind == SimKind::kDrop;
+  if (is(RequestState::kFinishing) && between_steps) return "a request is finishing only while a step is sealed; this comes between steps";
+  if (is(RequestState::kParked) && kind == SimKind::kBadRow) return "a parked request has no row";
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_state", "[sched]") {
+  SimTable table;
+  std::int64_t steps = 0;
+  std::int64_t faults = 0;
+  std::int64_t model_ns = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const SimReport report = simulate(draw_sim_config(seed));
-    INFO("seed " << seed << " request " << report.violation_id << " steps " << report.sealed_steps);
-    CHECK(std::string(report.violation == nullptr ? "" : report.violation) == "");
+    INFO("seed " << seed << " request " << report.violation_id << " after " << report.sealed_steps << " steps");
+    REQUIRE(text_of(report) == "");
+    REQUIRE(report.sealed_steps >= 200);
+    table.add(report.table);
+    steps += report.sealed_steps;
+    faults += report.faults;
+    model_ns += report.model_ns;
   }
+  WARN(kSeeds << " seeds, " << steps << " sealed steps, " << faults << " faults, " << model_ns / 1'000'000'000 << " s of model time");
+  for (std::size_t kind = static_cast<std::size_t>(SimKind::kCancel); kAllCells && kind < kNumSimKinds; ++kind) {
+    for (std::size_t state = 0; state < SimTable::kNumStates; ++state) {
+      const std::int64_t count = table.count[kind][state];
+      INFO(name_of(static_cast<SimKind>(kind)) << " in state " << state << ": " << count);
+      if (why_impossible(static_cast<SimKind>(kind), state) == nullptr) {
+        CHECK(count >= 100);
+      } else {
+        CHECK(count == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("sched.simulator.many_more_seeds", "[sched][night]") {
+  if (!kvpage_test::night_run()) kvpage_test::skip("a million seeds run at night");
+  for (std::uint64_t seed = kSeeds; seed < 1'000'000; ++seed) {
+    const SimReport report = simulate(draw_sim_config(seed));
+    INFO("seed " << seed << " request " << report.violation_id << " after " << report.sealed_steps << " steps");
+    REQUIRE(text_of(report) == "");
+  }
+}
+
+TEST_CASE("sched.simulator.a_seed_and_its_trace_replay_bit_for_bit", "[sched]") {
+  std::uint64_t previous = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const SimConfig config = draw_sim_config(seed);
+    std::vector<SimAction> trace;
+    const SimReport first = simulate(config, &trace);
+    CHECK(simulate(config).digest == first.digest);
+    const SimReport again = replay(config, trace);
+    CHECK(again.digest == first.digest);
+    CHECK(again.sealed_steps == first.sealed_steps);
+    CHECK(again.stats.recomputed_tokens == first.stats.recomputed_tokens);
+    CHECK(first.digest != previous);
+    previous = first.digest;
+  }
+}
+
+TEST_CASE("sched.simulator.a_failing_trace_shrinks_to_what_matters", "[sched]") {
+  // "Fails" here: a request is preempted although a step was lost before. Two requests cannot be needed.
+  const auto fails = [](const SimConfig& config) {
+    return [config](const std::vector<SimAction>& trace) {
+      const SimReport report = replay(config, trace);
+      return report.stats.aborted_steps > 0 && report.stats.preempted_recompute > 0;
+    };
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SimConfig config = draw_sim_config(seed);
+    std::vector<SimAction> trace;
+    static_cast<void>(simulate(config, &trace));
+    if (!fails(config)(trace)) continue;
+    const std::vector<SimAction> shorter = shrink(trace, fails(config));
+    CHECK(fails(config)(shorter));
+    CHECK(shorter.size() <= 20);
+    for (std::size_t i = 0; i < shorter.size(); ++i) {  // nothing in it can go
+      std::vector<SimAction> without = shorter;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+      CHECK_FALSE(fails(config)(without));
+    }
+    ++shrunk;
+  }
+  CHECK(shrunk >= 5);
 }

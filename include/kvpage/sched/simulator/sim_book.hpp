@@ -106,11 +106,9 @@ class SimBook {
   }
 
   void fold(const RequestEvent& event) noexcept {
-    for (const std::uint64_t word : {event.request.value, std::uint64_t{event.child}, std::uint64_t{event.token},
-                                     static_cast<std::uint64_t>(event.finish), static_cast<std::uint64_t>(event.cached_tokens),
-                                     static_cast<std::uint64_t>(event.recomputed_tokens), static_cast<std::uint64_t>(event.num_preemptions)}) {
-      digest = toy::fold(digest, word);
-    }
+    digest = toy::fold(digest, event.request.value << 8 | event.child);
+    digest = toy::fold(digest, std::uint64_t{event.token} << 8 | static_cast<std::uint64_t>(event.finish));
+    digest = toy::fold(digest, static_cast<std::uint64_t>(event.cached_tokens << 32 | event.recomputed_tokens << 8 | event.num_preemptions));
   }
 
   const BlockAllocatorConfig* config_;

@@ -12,10 +12,10 @@ class SimRandom {
  public:
   explicit SimRandom(std::uint64_t seed, std::uint32_t purpose = 0) noexcept : seed_(seed), purpose_(purpose) {}
   [[nodiscard]] std::uint64_t next() noexcept {
-    if (left_ == 0) block_ = philox4x32({{static_cast<std::uint32_t>(count_), purpose_, static_cast<std::uint32_t>(count_++ >> 32), 0}}, seed_);
-    const std::uint64_t bits = left_ == 0 ? std::uint64_t{block_.word[1]} << 32 | block_.word[0] : std::uint64_t{block_.word[3]} << 32 | block_.word[2];
-    left_ ^= 1;
-    return bits;
+    second_half_ = !second_half_;
+    if (!second_half_) return std::uint64_t{block_.word[3]} << 32 | block_.word[2];
+    block_ = philox4x32({{count_++, purpose_, 0, 0}}, seed_);
+    return std::uint64_t{block_.word[1]} << 32 | block_.word[0];
   }
   /// Uniform in [low, high].
   [[nodiscard]] std::int64_t in(std::int64_t low, std::int64_t high) noexcept {
@@ -25,10 +25,10 @@ class SimRandom {
 
  private:
   std::uint64_t seed_;
-  std::uint64_t count_ = 0;
+  std::uint32_t count_ = 0;
   std::uint32_t purpose_;
   PhiloxBlock block_{};
-  int left_ = 0;
+  bool second_half_ = false;
 };
 
 /// What a seed turns on. Each is on in half of the seeds.
@@ -80,6 +80,12 @@ inline void draw_features(SimRandom& random, SimFeatures& f) {
   SchedulerConfig& limits = config.limits;
   limits.max_seqs = random.in(1, 6);
   pool.max_seqs = limits.max_seqs + random.in(0, 6);
+  config.order = static_cast<std::size_t>(random.in(0, 6));
+  if (config.features.priorities && random.one_in(2)) {  // a world where urgent requests take rows
+    config.order = 1;
+    limits.max_seqs = random.in(1, 3);
+    pool.max_seqs = limits.max_seqs + random.in(1, 6);
+  }
   limits.chunk_align = random.one_in(3) ? random.in(2, 8) : 1;
   limits.budget_tokens = limits.max_seqs + limits.chunk_align + random.in(0, 40);
   if (random.one_in(2)) limits.max_chunk_tokens = limits.chunk_align + random.in(0, 12);
@@ -89,7 +95,6 @@ inline void draw_features(SimRandom& random, SimFeatures& f) {
   limits.max_bypasses = random.in(0, 6);
   limits.max_examined = random.in(1, 8);
   limits.shield_after = random.in(1, 4);
-  config.order = static_cast<std::size_t>(random.in(0, 6));
   config.admission = static_cast<std::size_t>(random.in(0, 3));
   config.preempt_by_cost = random.one_in(2);
   return config;

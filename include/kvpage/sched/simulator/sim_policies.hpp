@@ -23,8 +23,9 @@ class AnyOrder {
   static constexpr std::size_t kNumKinds = std::variant_size_v<Kinds>;
 
   AnyOrder(const Kinds& order = Fcfs{}) : order_(order) {
-    std::visit([this](const auto& o) { kFairLanes = o.kFairLanes, kLongestHitFirst = o.kLongestHitFirst, kOnlyWhenEmpty = o.kOnlyWhenEmpty; },
-               order_);
+    kFairLanes = std::visit([](const auto& o) { return o.kFairLanes; }, order_);
+    kLongestHitFirst = std::visit([](const auto& o) { return o.kLongestHitFirst; }, order_);
+    kOnlyWhenEmpty = std::visit([](const auto& o) { return o.kOnlyWhenEmpty; }, order_);
   }
   [[nodiscard]] static AnyOrder of(std::size_t kind) {
     const Kinds all[] = {Fcfs{}, PriorityOrder{}, Shortest{}, LongestPrefix{}, FairShare{}, DeadlineOrder{}, StaticBatch{}};

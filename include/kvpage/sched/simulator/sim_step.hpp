@@ -13,6 +13,12 @@ class SimStep {
   [[nodiscard]] std::int64_t sealed_steps() const noexcept { return sealed_steps_; }
 
   void run(const SimAction& action) {
+    run(action, [] {});
+  }
+
+  /// `while_sealed` happens between seal and commit.
+  template <class Fn>
+  void run(const SimAction& action, Fn&& while_sealed) {
     const SimKind kind = action.kind;
     if (kind == SimKind::kRefuse) {
       world_.count_all(kind);
@@ -37,10 +43,11 @@ class SimStep {
     }
     ++sealed_steps_;
     for (const BlockId block : world_.taken) world_.model.poison(block);
-    if (kind == SimKind::kCancel && action.a % 4 >= 2) {
+    if ((kind == SimKind::kCancel && action.a % 4 >= 2) || (kind > SimKind::kCancel && action.a % 4 == 0)) {
       cancel(action.b);
-      if (action.a % 4 == 3) cancel(action.b);
+      if (action.a % 8 == 3) cancel(action.b);
     }
+    while_sealed();
     world_.env.time_ns += step_ns(batch);
     finish(batch, action);
     world_.cache.refuse_after(-1);
@@ -72,7 +79,6 @@ class SimStep {
         return;
       case SimKind::kLate:
         world_.env.time_ns += static_cast<std::int64_t>(action.b % 100) * 10'000'000;
-        if (action.a % 2 == 0) cancel(action.b);
         world_.count_all(action.kind);
         break;
       default: break;
@@ -187,6 +193,11 @@ class SimStep {
   }
 
   void spoil(const BatchPlan& batch, std::size_t at) {
+    // A row of a request that was cancelled meanwhile is spoiled with preference.
+    for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+      const Request* answer = world_.scheduler.find(batch.samples[i].request, batch.samples[i].child);
+      if (answer != nullptr && answer->state == RequestState::kFinishing) at = i;
+    }
     const PlannedSample& planned = batch.samples[at];
     SimRequest& r = world_.book.requests[planned.request.value];
     world_.count(SimKind::kBadRow, world_.scheduler.find(planned.request, planned.child));

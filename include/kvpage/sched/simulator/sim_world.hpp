@@ -98,7 +98,8 @@ struct SimWorld {
 
   /// Requests before this one are over.
   std::size_t first_open() {
-    while (first_open_ < book.requests.size() && (book.requests[first_open_].over || book.requests[first_open_].answers.empty())) ++first_open_;
+    const auto closed = [&](const SimRequest& r) { return r.over || r.answers.empty(); };
+    while (first_open_ < book.requests.size() && closed(book.requests[first_open_])) ++first_open_;
     return first_open_;
   }
   /// A request that may be in flight, drawn from the newest ones; now and then one that has ended.
@@ -106,6 +107,15 @@ struct SimWorld {
     const std::size_t first = word % 16 == 0 ? 0 : first_open();
     const std::size_t count = book.requests.size() - first;
     return RequestId{count == 0 ? 0 : first + word / 16 % count};
+  }
+
+  /// The same, but one that is parked if there is any and the word says so.
+  [[nodiscard]] RequestId pick_rare(std::uint64_t word) {
+    for (std::size_t id = first_open(); word % 3 != 0 && id < book.requests.size(); ++id) {
+      const Request* request = scheduler.find(RequestId{id});
+      if (request != nullptr && request->state == RequestState::kParked) return RequestId{id};
+    }
+    return pick(word / 3);
   }
 
  private:

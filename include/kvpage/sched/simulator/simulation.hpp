@@ -35,9 +35,9 @@ class Simulation {
       case SimKind::kIdle: world_.env.time_ns += static_cast<std::int64_t>(action.b % 20'000'000); return;
       case SimKind::kPreempt: preempt(action); return;
       case SimKind::kFlip: flip(action); return;
-      case SimKind::kReset: reset(); return;
-      case SimKind::kPins: pin(action); return;
-      case SimKind::kClockJump: jump(action); return;
+      case SimKind::kReset: between_or_sealed(action, [this] { reset(); }); return;
+      case SimKind::kPins: between_or_sealed(action, [&] { pin(action); }); return;
+      case SimKind::kClockJump: between_or_sealed(action, [&] { jump(action); }); return;
       default: step_.run(action); return;
     }
   }
@@ -86,13 +86,23 @@ class Simulation {
     if (ticket) world_.book.open(spec, *ticket);
   }
 
+  /// Half of the time while a step is in flight.
+  template <class Fn>
+  void between_or_sealed(const SimAction& action, Fn&& disturb) {
+    if (action.a % 2 == 0) {
+      step_.run(action, disturb);
+    } else {
+      disturb();
+    }
+  }
+
   void preempt(const SimAction& action) {
-    const RequestId id = world_.pick(action.b);
+    const RequestId id = world_.pick_rare(action.b);
     world_.count(SimKind::kPreempt, world_.scheduler.find(id));
     world_.scheduler.preempt(id);
   }
   void flip(const SimAction& action) {
-    const RequestId id = world_.pick(action.b);
+    const RequestId id = world_.pick_rare(action.b);
     world_.count(SimKind::kFlip, world_.scheduler.find(id));
     world_.scheduler.set_priority(id, action.a % 5);
   }
