@@ -1,0 +1,211 @@
+/// \file bench --requests: what a small pool, a host tier and shared prefixes do to requests (nothing), and what the counters say.
+#include "cli/program.hpp"
+#include "engine/tiny_models.hpp"
+#include "support/environment.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kvpage_test {
+namespace {
+
+using Json = nlohmann::json;
+
+Json request(const std::string& id, const Json& prompt, std::int64_t max_tokens) {
+  return {{"id", id}, {prompt.is_string() ? "prompt" : "prompt_ids", prompt}, {"max_tokens", max_tokens}, {"ignore_eos", true}};
+}
+
+std::string lines_of(const std::vector<Json>& requests) {
+  std::string text;
+  for (const Json& one : requests) text += one.dump() + "\n";
+  return text;
+}
+
+Outcome run_requests(const std::string& model, const std::string& lines, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"bench", "--model", model, "--requests", "-", "--json", "--threads", "2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_kvpage(arguments, lines);
+}
+
+Json requests_of(const std::string& model, const std::string& lines, std::vector<std::string> more = {}) {
+  const Outcome outcome = run_requests(model, lines, std::move(more));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return Json::parse(outcome.out);
+}
+
+/// All ids of all requests.
+Json ids_of(const Json& result) {
+  Json ids = Json::array();
+  for (const Json& one : result["requests"]) ids.push_back(one["output_ids"]);
+  return ids;
+}
+
+/// Distinct ids from `first` on.
+std::vector<TokenId> counting(TokenId first, std::size_t count) {
+  std::vector<TokenId> ids;
+  for (std::size_t i = 0; i < count; ++i) ids.push_back(first + 7 * static_cast<TokenId>(i));
+  return ids;
+}
+
+std::vector<TokenId> joined(std::vector<TokenId> ids, const std::vector<TokenId>& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("cli.requests.a_small_pool_changes_no_id_of_a_real_model", "[cli]") {
+  const std::string model = model_path("smollm2");
+  const auto shared = counting(1000, 70), other = counting(9000, 185);
+  const std::string lines = lines_of({request("a", joined(shared, counting(30, 9)), 10), request("b", joined(shared, counting(90, 20)), 6),
+                                      request("scan", other, 8), request("a again", joined(shared, counting(30, 9)), 10),
+                                      request("text", "The capital of France is", 6), request("c", joined(shared, counting(500, 30)), 6)});
+  const Json alone = requests_of(model, lines, {"--no-prefix-cache"});
+  const Json roomy = requests_of(model, lines);
+  const Json small = requests_of(model, lines, {"--pool-blocks", "7", "--host-tier", "16M", "--evict", "lru"});
+  INFO(small.dump(1));
+  CHECK(ids_of(alone) == ids_of(roomy));
+  CHECK(ids_of(alone) == ids_of(small));
+  for (const char* counter : {"copies", "evictions", "demoted", "promoted", "cached_tokens"}) {
+    INFO(counter);
+    CHECK(small["totals"][counter] > 0);
+    CHECK(alone["totals"][counter] == 0);
+  }
+  CHECK(small["totals"]["peak_used_blocks"] <= 7);
+  CHECK(small["totals"]["num_blocks"] == 7);
+  CHECK(roomy["totals"]["evictions"] == 0);
+  for (const Json& one : roomy["requests"]) {
+    CHECK(one["finish"] == "length");
+    CHECK(one["cached_tokens"].get<std::int64_t>() + one["positions_computed"].get<std::int64_t>() ==
+          one["prompt_tokens"].get<std::int64_t>() + static_cast<std::int64_t>(one["output_ids"].size()) - 1);
+    for (const char* time : {"ttft_s", "decode_s", "total_s"}) CHECK(one[time] > 0);
+  }
+  CHECK(roomy["requests"][1]["cached_tokens"] == 70);
+  CHECK(roomy["requests"][3]["cached_tokens"] == 78);  // all but the token that gives the logits
+}
+
+TEST_CASE("cli.requests.windows_release_pages_and_change_no_id", "[cli]") {
+  const std::string model = model_path("gemma3");
+  const auto text = counting(2000, 530);
+  const std::string lines = lines_of({request("a", text, 8), request("b", joined(text, counting(100, 12)), 8),
+                                      request("scan", counting(90000, 300), 4), request("a again", text, 8)});
+  const Json roomy = requests_of(model, lines, {"--no-prefix-cache", "--ctx", "2048"});
+  const Json small = requests_of(model, lines, {"--ctx", "2048", "--pool-blocks", "80", "--host-tier", "40M", "--evict", "slru"});
+  INFO(small.dump(1));
+  CHECK(small["cache_groups"] == 4);
+  CHECK(small["layers_per_page"] == 5);
+  CHECK(ids_of(roomy) == ids_of(small));
+  for (const char* counter : {"copies", "evictions", "demoted", "window_released", "cached_tokens"}) {
+    INFO(counter);
+    CHECK(small["totals"][counter] > 0);
+  }
+}
+
+TEST_CASE("cli.requests.what_can_never_fit_has_an_error_and_the_others_go_on", "[cli]") {
+  const TinyFile tiny(plain_model());
+  const std::string lines = lines_of({request("long", some_ids(60), 50), request("short", some_ids(20), 5),
+                                      request("beyond", some_ids(200), 5), request("short again", some_ids(20), 5)});
+  const Json result = requests_of(tiny.path(), lines, {"--pool-blocks", "3", "--ctx", "128"});
+  INFO(result.dump(1));
+  const Json& requests = result["requests"];
+  CHECK(requests[0]["error"]["kind"] == "never_fits");
+  CHECK(requests[0]["error"]["need"] == 4);  // 109 positions in pages of 32
+  CHECK(requests[0]["error"]["available"] == 3);
+  CHECK(requests[2]["error"]["kind"] == "context_limit");
+  CHECK(requests[2]["error"]["need"] == 201);
+  CHECK(requests[2]["error"]["available"] == 128);
+  for (const std::size_t i : {1, 3}) {
+    CHECK_FALSE(requests[i].contains("error"));
+    CHECK(requests[i]["output_ids"].size() == 5);
+  }
+  CHECK(requests[3]["cached_tokens"] == 19);
+  CHECK(result["totals"]["failed"] == 2);
+}
+
+TEST_CASE("cli.requests.bad_lines_are_named", "[cli]") {
+  const TinyFile tiny(plain_model());
+  const std::string good = lines_of({request("a", some_ids(3), 2)});
+  const auto refused = [&](const std::string& line, const std::string& why) {
+    const Outcome outcome = run_requests(tiny.path(), good + "\n" + line + "\n");
+    INFO(line << ": " << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, "-:3: "));
+    CHECK(contains(outcome.err, why));
+    CHECK(outcome.out.empty());
+  };
+  refused("{\"id\": \"a\", ", "parse error");
+  refused("[1]", "object");
+  refused("{\"prompt\": \"a\", \"max_tokens\": 1}", "id is missing");
+  refused("{\"id\": \"a\", \"prompt\": \"a\"}", "max_tokens is missing");
+  refused("{\"id\": \"a\", \"prompt\": \"a\", \"prompt_ids\": [1], \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
+  refused("{\"id\": \"a\", \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
+  refused("{\"id\": \"a\", \"prompt_ids\": [], \"max_tokens\": 1}", "no tokens");
+  refused("{\"id\": \"a\", \"prompt_ids\": [272], \"max_tokens\": 1}", "[0, 272)");
+  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 0}", "max_tokens must be an integer in [1, ");
+  refused("{\"id\": [], \"prompt\": \"a\", \"max_tokens\": 1}", "id must be");
+  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_token\": 1, \"max_tokens\": 1}", "unknown field \"max_token\"");
+  const Outcome missing = run_kvpage({"bench", "--model", tiny.path(), "--requests", "/nowhere/at all"});
+  CHECK(missing.exit_code == 3);
+  const Outcome tier = run_requests(tiny.path(), good, {"--host-tier", "100"});
+  INFO(tier.err);
+  CHECK(tier.exit_code == 2);
+  CHECK(contains(tier.err, "smaller than one page"));
+}
+
+TEST_CASE("cli.requests.a_trace_and_a_table_are_written", "[cli]") {
+  const TinyFile tiny(plain_model());
+  const TempDir dir;
+  write_text(dir / "requests.jsonl", lines_of({request("a", some_ids(40), 3), request("b", some_ids(40), 3)}));
+  const Outcome outcome =
+      run_kvpage({"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", dir / "trace.jsonl"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "2 requests, 0 failed; 39 of 80 prompt tokens cached"));
+  const std::string trace = read_text(dir / "trace.jsonl");
+  for (const char* part : {"\"submit\"", "\"plan\"", "\"finish\"", "\"policy\"", "\"lru\""}) {
+    INFO(part);
+    CHECK(contains(trace, part));
+  }
+  const Outcome nowhere = run_kvpage(
+      {"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", dir / "no such folder" / "trace.jsonl"});
+  CHECK(nowhere.exit_code == 2);
+}
+
+TEST_CASE("cli.run.a_second_turn_finds_the_first_in_the_cache", "[cli]") {
+  const TinyFile tiny{TinyModel{}};
+  const std::vector<std::string> arguments{"run", "--model", tiny.path(), "--max-tokens", "3"};
+  const Outcome shared = run_kvpage(arguments, "hi\nthere\n");
+  CHECK(contains(shared.err, " cached), first token"));
+  std::vector<std::string> without = arguments;
+  without.push_back("--no-prefix-cache");
+  const Outcome alone = run_kvpage(without, "hi\nthere\n");
+  CHECK_FALSE(contains(alone.err, "cached"));
+  CHECK(alone.out == shared.out);
+}
+
+TEST_CASE("cli.score.continuations_alone_share_their_prompts", "[cli]") {
+  const TinyFile tiny(every_switch());
+  std::string lines;
+  for (const std::uint32_t seed : {1u, 2u, 3u}) {
+    lines += Json{{"prompt_ids", joined(some_ids(50), some_ids(3, seed))}, {"continuation_ids", some_ids(4, seed)}}.dump() + "\n";
+  }
+  const auto score = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"score", "--model", tiny.path(), "--input", "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_kvpage(arguments, lines);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  std::string whole;
+  const std::string full = score({});
+  for (std::size_t at = 0; at < full.size();) {  // the same without prompt_nll
+    const std::size_t end = full.find('\n', at) + 1;
+    whole += "{" + full.substr(full.find("\"continuation\"", at), end - full.find("\"continuation\"", at));
+    at = end;
+  }
+  CHECK(score({"--continuation-only"}) == whole);
+  CHECK(score({"--continuation-only", "--no-prefix-cache"}) == whole);
+}
+
+}  // namespace kvpage_test
