@@ -1,8 +1,10 @@
 /// \file Command line of kvpage: one subcommand per verb, parsed here and run elsewhere.
 #include "tools/kvpage/options.hpp"
 
+#include "engine/eviction_choice.hpp"
 #include "engine/language_model.hpp"
 #include "engine/loader/mapped_file.hpp"
+#include "engine/memory_plan.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/verb.hpp"
 
@@ -25,8 +27,7 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-void add_model_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required();
+void add_kernel_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--kernels", o.kernels, "implementation of the kernels")
       ->check(CLI::IsMember(engine::backend_names()))
       ->capture_default_str();
@@ -35,9 +36,18 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow (reference: always 1)")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+}
+
+void add_model_options(CLI::App& app, ModelOptions& o) {
+  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required();
+  add_kernel_options(app, o);
   app.add_option("--progress", o.progress, "progress of loading and prefill")
       ->check(CLI::IsMember({"auto", "none", "json"}))
       ->capture_default_str();
+}
+
+void add_prefix_cache(CLI::App& app, ModelOptions& o) {
+  app.add_flag("!--no-prefix-cache", o.prefix_cache, "compute every prompt from its start");
 }
 
 void add_context(CLI::App& app, ModelOptions& o) {
@@ -51,6 +61,7 @@ Verb add_run(CLI::App& root) {
   auto* app = root.add_subcommand("run", "Stream the answer to a prompt, or chat without --prompt");
   add_model_options(*app, o->model);
   add_context(*app, o->model);
+  add_prefix_cache(*app, o->model);
   app->add_option("--prompt", o->prompt, "text of the user (without it: interactive chat)");
   app->add_option("--system", o->system, "system message of the chat");
   app->add_flag("--raw", o->raw, "no chat template: continue the text itself");
@@ -95,10 +106,13 @@ Verb add_score(CLI::App& root) {
   auto* app = root.add_subcommand("score", "Log-probabilities of given continuations, one JSON line per input line");
   add_model_options(*app, o->model);
   add_context(*app, o->model);
+  add_prefix_cache(*app, o->model);
   app->add_option("--input", o->input, "lines {\"prompt_ids\": [..], \"continuation_ids\": [..]}; - = standard input")->required();
   app->add_option("--chunk", o->chunk_tokens, "prompt tokens computed per step")
       ->check(CLI::Range(std::int64_t{1}, engine::kMaxStepTokens))
       ->capture_default_str();
+  app->add_flag("--continuation-only", o->continuation_only,
+                "leave out prompt_nll: a prompt that begins like an earlier one is then not computed again");
   app->footer("Example:\n  echo '{\"prompt_ids\":[1,9690],\"continuation_ids\":[198]}' | kvpage score --model m.gguf --input -");
   return {app, [o] { return score(*o); }};
 }
@@ -115,10 +129,31 @@ Verb add_perplexity(CLI::App& root) {
   return {app, [o] { return perplexity(*o); }};
 }
 
+void add_request_options(CLI::App& app, BenchOptions& o) {
+  auto* requests = app.add_option("--requests", o.requests, "run the requests of this file instead, one after another: lines {\"id\": ..,"
+                                  " \"prompt\": text as in run --raw | \"prompt_ids\": [..], \"max_tokens\": n}; greedy, up to an end token"
+                                  " unless \"ignore_eos\": true; - = standard input");
+  add_context(app, o.model);
+  app.get_option("--ctx")->needs(requests);
+  add_prefix_cache(app, o.model);
+  app.add_option("--pool-blocks", o.model.pool_blocks, "pages of the KV pool; 0 = what one sequence of the context needs")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app.add_option("--evict", o.evict, "which cached page gives way to new content")
+      ->check(CLI::IsMember(engine::EvictionChoice::names()))
+      ->capture_default_str();
+  app.add_option("--host-tier", o.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
+      ->transform(CLI::AsSizeValue(false))
+      ->needs(requests)
+      ->capture_default_str();
+  app.add_option("--trace", o.trace, "write what happens to requests and pages into this file")->needs(requests);
+}
+
 Verb add_bench(CLI::App& root) {
   auto o = std::make_shared<BenchOptions>();
-  auto* app = root.add_subcommand("bench", "Time one case: load, prefill and decode of seeded random tokens");
+  auto* app = root.add_subcommand("bench", "Time one case of seeded random tokens (load, prefill, decode), or a file of requests");
   add_model_options(*app, o->model);
+  add_request_options(*app, *o);
   app->add_option("--prompt-tokens", o->prompt_tokens, "tokens of the timed prompt")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
       ->capture_default_str();
@@ -130,8 +165,26 @@ Verb add_bench(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--seed", o->seed, "seed of the prompt ids")->capture_default_str();
   app->add_flag("--json", o->json, "one JSON object instead of text");
-  app->footer("Example:\n  kvpage bench --model m.gguf --threads 2 --prompt-tokens 512 --gen 128 --json");
+  app->footer("Examples:\n  kvpage bench --model m.gguf --threads 2 --prompt-tokens 512 --gen 128 --json\n"
+              "  kvpage bench --model m.gguf --requests chat.jsonl --pool-blocks 64 --evict arc --host-tier 64M --json\n"
+              "A request that can never fit has an error in its result; the others go on, and the exit code is 0.");
   return {app, [o] { return bench(*o); }};
+}
+
+Verb add_plan(CLI::App& root) {
+  auto o = std::make_shared<PlanOptions>();
+  auto* app = root.add_subcommand("plan", "Say how much memory a model takes, and what fits, without loading it");
+  app->add_option("FILE", o->model.model, "GGUF file (any part of a split model)")->required();
+  add_kernel_options(*app, o->model);
+  add_context(*app, o->model);
+  app->add_option("--seqs", o->num_seqs, "sequences of that context in the KV pool at one time")
+      ->check(CLI::Range(std::int64_t{1}, engine::kMaxPlannedSeqs))
+      ->capture_default_str();
+  app->add_option("--memory", o->memory_bytes, "bytes that there are, such as 512M or 4G (1K = 1024); exit code 4 when the plan is larger")
+      ->transform(CLI::AsSizeValue(false));
+  app->add_flag("--json", o->json, "one JSON object instead of text");
+  app->footer("Example:\n  kvpage plan m.gguf --ctx 4096 --seqs 8 --memory 4G");
+  return {app, [o] { return plan(*o); }};
 }
 
 Verb add_inspect(CLI::App& root) {
@@ -172,7 +225,7 @@ int dispatch(int argc, char** argv) {
   app.footer("Exit codes: 0 ok, 1 run failed, 2 usage, 3 file cannot be loaded, 4 does not fit.\n"
              "Try: kvpage run --help");
   const std::vector<Verb> verbs = {add_run(app),   add_tokenize(app), add_detokenize(app), add_score(app), add_perplexity(app),
-                                   add_bench(app), add_inspect(app),  add_template(app),   add_trace(app)};
+                                   add_bench(app), add_plan(app),     add_inspect(app),  add_template(app),   add_trace(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
