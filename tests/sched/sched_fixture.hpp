@@ -30,10 +30,11 @@ using SchedCache = kvpage::BlockAllocator<kvpage::PrefixIndex<>, kvpage::Lru, Al
 
 struct TestEnv {
   std::int64_t time_ns = 0;
-  std::vector<kvpage::RequestEvent> events;
+  std::vector<kvpage::RequestEvent> events{};
+  std::pmr::memory_resource* resource = std::pmr::get_default_resource();
   std::int64_t now_ns() const { return time_ns; }
   std::uint64_t draw_seed() const { return 1; }
-  std::pmr::memory_resource* memory() const { return std::pmr::get_default_resource(); }
+  std::pmr::memory_resource* memory() const { return resource; }
   kvpage::StepCosts costs() const { return {}; }
   void on_event(const kvpage::RequestEvent& event) { events.push_back(event); }
 };
@@ -49,8 +50,10 @@ class SchedFixture {
  public:
   static constexpr kvpage::TokenId kVocab = 97;
 
-  SchedFixture(const kvpage::BlockAllocatorConfig& pool, const kvpage::SchedulerConfig& config, const Policies& policies = {})
-      : memory_(SchedCache::required_bytes(pool, options())),
+  SchedFixture(const kvpage::BlockAllocatorConfig& pool, const kvpage::SchedulerConfig& config, const Policies& policies = {},
+               const TestEnv& environment = {})
+      : env(environment),
+        memory_(SchedCache::required_bytes(pool, options())),
         cache(pool, memory_, options(), kvpage::Lru{}, AllocRecorder{&taken_}),
         toy(cache.config()),
         scheduler(config, cache, policies, env) {}
@@ -79,12 +82,15 @@ class SchedFixture {
     scheduler.seal().value();
     for (const kvpage::BlockId block : taken_) toy.poison(block);
   }
-  void commit() {
+  void run_model() {
     const auto logits = toy.run(*batch);
     results.clear();
     for (const kvpage::PlannedSample& sample : batch->samples) {
       results.push_back({.token = kvpage::toy::draw(logits[static_cast<std::size_t>(sample.logit_index)], sample, kVocab)});
     }
+  }
+  void commit() {
+    run_model();
     scheduler.commit(results);
     cache.check_invariants();
   }
@@ -128,12 +134,13 @@ class SchedFixture {
     return kvpage::toy_text(cache.config(), {.prompt = prompt, .max_new_tokens = max_new, .seed = seed}, child, kVocab);
   }
 
+  TestEnv env;
+
  private:
   std::vector<std::byte> memory_;
   std::vector<kvpage::BlockId> taken_;
 
  public:
-  TestEnv env;
   SchedCache cache;
   kvpage::ToyModel toy;
   kvpage::ContinuousScheduler<SchedCache, Policies, TestEnv> scheduler;

@@ -15,7 +15,7 @@ class Planner : public AdmissionPlanner<Core> {
   void run() {
     const bool empty = core_.running.empty();
     step_.leader = find_leader();
-    if (!empty) this->plan_running(step_.leader);
+    if (!empty && !new_leader_takes_over()) this->plan_running(step_.leader);
     if (core_.policies.order.kOnlyWhenEmpty && !empty) {
       plan_others();
       return;
@@ -47,31 +47,46 @@ class Planner : public AdmissionPlanner<Core> {
 
   [[nodiscard]] std::int64_t starving_before_ns() const noexcept { return core_.last_now_ns - core_.config.starve_after_ns; }
 
+  /// The first in the queue, if it is before the leader and more urgent, leads from now on, provided that it gets in.
+  bool new_leader_takes_over() {
+    core_.waiting.begin_walk();
+    const std::uint32_t head = core_.waiting.walk();
+    if (core_.policies.order.kOnlyWhenEmpty || head == kNoRequestSlot) return false;
+    const std::uint32_t leader = step_.leader;
+    if (request(head).base_priority >= request(leader).base_priority || request(head).key > request(leader).key) return false;
+    step_.leader = head;
+    if (admit_by_force(head)) return true;
+    step_.leader = leader;
+    return false;
+  }
+
   /// Takes rows and blocks from less urgent sequences for the first in the queue, as long as that gets it in.
   void admit_urgent() {
     core_.waiting.begin_walk();
     for (std::uint32_t slot = core_.waiting.walk(); slot != kNoRequestSlot; slot = core_.waiting.walk()) {
-      if (least_urgent_behind(slot) == kNoRequestSlot) return;
-      const auto before = this->mark();
-      this->running_known_ = false;
-      AdmissionOutcome outcome = this->try_admit(slot);
-      while (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBlocks) {
-        const std::uint32_t victim = least_urgent_behind(slot);
-        if (victim == kNoRequestSlot) break;
-        if (outcome == AdmissionOutcome::kNoRow && can_park(victim)) {
-          this->take_row(victim);
-        } else {
-          this->take_blocks(victim);
-        }
-        if (!this->lost_row(request(victim))) break;
-        this->running_known_ = false;
-        outcome = this->try_admit(slot);
-      }
-      if (outcome != AdmissionOutcome::kAdmitted) {
-        this->rollback_to(before);
-        return;
-      }
+      if (planned(request(slot))) continue;
+      if (least_urgent_behind(slot) == kNoRequestSlot || !admit_by_force(slot)) return;
     }
+  }
+
+  bool admit_by_force(std::uint32_t slot) {
+    const auto before = this->mark();
+    this->running_known_ = false;
+    AdmissionOutcome outcome = this->try_admit(slot);
+    while (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBlocks) {
+      const std::uint32_t victim = least_urgent_behind(slot);
+      if (victim == kNoRequestSlot) break;
+      if (outcome == AdmissionOutcome::kNoRow && can_park(victim)) {
+        this->take_row(victim);
+      } else {
+        this->take_blocks(victim);
+      }
+      if (!this->lost_row(request(victim))) break;
+      this->running_known_ = false;
+      outcome = this->try_admit(slot);
+    }
+    if (outcome != AdmissionOutcome::kAdmitted) this->rollback_to(before);
+    return outcome == AdmissionOutcome::kAdmitted;
   }
 
   /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way.
