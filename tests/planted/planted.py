@@ -3,11 +3,12 @@
 
 A fault is one file tests/support/planted/NAME.patch: lines "Fault:" (what is wrong), "Test:" (a source file of tests/, then the
 name of a TEST_CASE or a pattern with *), both once, then a unified diff against the repository root. The named test must pass on
-the clean headers and fail on the faulty ones. A patch that no longer applies or compiles is a failure of this check.
+the clean headers and fail on the faulty ones. A patch that no longer applies or compiles is a failure of this check. A test file is
+built from its own source and from the source beside each header of tests/ that it includes.
 
   planted.py run NAME...      these faults
   planted.py rotate N         N faults, others each day
-  planted.py matrix           all faults, against every test file that some fault names; prints which test file finds which fault
+  planted.py matrix [NAME...] these faults or all, each against every test file of its folder that they name; prints which finds which
 """
 
 import argparse
@@ -15,16 +16,21 @@ import dataclasses
 import datetime
 import fnmatch
 import functools
+import itertools
+import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATCHES = ROOT / "tests/support/planted"
 RUN_LIMIT_S = 120
+SKIPPED = 77
+# The long-running variants of tests stay off, and the model test is short.
+ENVIRONMENT = {**os.environ, "KVPAGE_NIGHT": "0", "KVPAGE_MODEL_OPS": "200000"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +59,22 @@ def read_fault(path):
 
 
 def read_faults(folder):
-    return [read_fault(path) for path in sorted(folder.glob("*.patch"))]
+    """All faults, those of one test file together: neighbours share the build of the clean test."""
+    faults = [read_fault(path) for path in folder.glob("*.patch")]
+    if not faults:
+        raise BrokenCheck(f"{folder} holds no *.patch: there is no fault to plant")
+    return sorted(faults, key=lambda fault: (fault.source, fault.name))
+
+
+def parts_of(source):
+    """The source files that a test file is built from."""
+    included = re.findall(r'^#include "(.+)\.hpp"$', (ROOT / "tests" / source).read_text(encoding="utf-8"), re.MULTILINE)
+    return [source] + [f"{name}.cpp" for name in included if (ROOT / "tests" / f"{name}.cpp").is_file()]
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Workshop:
@@ -75,24 +96,33 @@ class Workshop:
         return copy
 
     def build(self, copy, source):
+        """The test program. It compiles with paths relative to the copy, so that a compiler cache knows what the fault does not touch."""
+        flags = ["-std=c++20", "-O1", "-ffp-contract=off", "-DKVPAGE_ASSERT_LEVEL=2", f'-DKVPAGE_TEST_DATA_DIR="{ROOT}/tests/data"',
+                 "-Iinclude", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
+        objects = []
+        for part in parts_of(source):
+            objects.append(part.replace("/", ".") + ".o")
+            self.compile(copy, source, [*flags, "-c", str(ROOT / "tests" / part), "-o", objects[-1]])
         program = copy / (source.replace("/", ".") + ".bin")
-        command = [*self.compiler, "-std=c++20", "-O1", "-ffp-contract=off", "-DKVPAGE_ASSERT_LEVEL=2",
-                   f'-DKVPAGE_TEST_DATA_DIR="{ROOT}/tests/data"', f"-I{copy}/include", f"-I{ROOT}/examples", f"-I{ROOT}/tests",
-                   str(ROOT / "tests" / source), str(self.catch_main), "-pthread", "-o", str(program)]
-        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        self.compile(copy, source, [*objects, str(self.catch_main), "-pthread", "-o", str(program)])
+        return program
+
+    def compile(self, copy, source, arguments):
+        done = subprocess.run([*self.compiler, *arguments], cwd=copy, text=True, capture_output=True, check=False)
         if done.returncode != 0:
             raise BrokenCheck(f"{copy.name}: {source} does not compile\n{done.stderr[-3000:]}")
-        return program
 
     def fails(self, program, test):
         """Whether the test case finds something: a failed check, a crash, or no end."""
         try:
             done = subprocess.run([program, test.replace(",", r"\,"), "-w", "NoTests"], text=True, capture_output=True, check=False,
-                                  timeout=RUN_LIMIT_S)
+                                  timeout=RUN_LIMIT_S, env=ENVIRONMENT)
         except subprocess.TimeoutExpired:
             return True
         if "No test cases matched" in done.stdout + done.stderr:
             raise BrokenCheck(f"{program.name}: no test case is named {test}")
+        if done.returncode == SKIPPED:
+            raise BrokenCheck(f"{program.name}: {test} was skipped, so it cannot find a fault")
         return done.returncode != 0
 
     @functools.cached_property
@@ -111,11 +141,11 @@ class Workshop:
 
 def check(workshop, fault):
     """True when the named test finds the fault."""
-    started = time.monotonic()
+    before = cpu_seconds()
     workshop.require_clean_pass(fault.source, fault.test)
     found = workshop.fails(workshop.build(workshop.headers(fault), fault.source), fault.test)
-    seconds = time.monotonic() - started
-    print(f"{'found' if found else 'NOT FOUND':9} {fault.name}: {fault.what} [{fault.test}, {seconds:.0f} s]", flush=True)
+    word = "found" if found else "NOT FOUND"
+    print(f"{word:9} {fault.name}: {fault.what} [{fault.test}, {cpu_seconds() - before:.0f} CPU-s]", flush=True)
     shutil.rmtree(workshop.folder / fault.name)
     return found
 
@@ -134,37 +164,42 @@ def rotated(faults, count):
 
 
 def matrix(workshop, faults):
-    """Prints a line per fault and a column per test file; returns the faults that their own test misses."""
-    sources = sorted({fault.source for fault in faults})
+    """Prints a table for each folder of tests: a line per fault, a column per test file. Returns the faults that their own test misses."""
     missed = []
-    print("   ".join(["fault".ljust(40), *sources]))
-    for fault in faults:
-        copy = workshop.headers(fault)
-        cells = []
+    for folder, group in itertools.groupby(faults, key=lambda fault: fault.source.rpartition("/")[0]):
+        group = list(group)
+        sources = sorted({fault.source for fault in group})
         for source in sources:
-            found = workshop.fails(workshop.build(copy, source), fault.test if source == fault.source else "*")
-            if source == fault.source and not found:
-                missed.append(fault)
-            cells.append(("found" if found else "-").ljust(len(source)))
-        print("   ".join([fault.name.ljust(40), *cells]), flush=True)
-        shutil.rmtree(copy)
+            workshop.require_clean_pass(source, "*")
+        print("   ".join([folder.ljust(40), *(source.rpartition("/")[2] for source in sources)]), flush=True)
+        missed += [fault for fault in group if not matrix_line(workshop, fault, sources)]
     return missed
+
+
+def matrix_line(workshop, fault, sources):
+    """True when the fault's own test finds it. Of other test files all tests are tried."""
+    copy = workshop.headers(fault)
+    cells = {source: workshop.fails(workshop.build(copy, source), fault.test if source == fault.source else "*") for source in sources}
+    words = (("found" if cells[source] else "-").ljust(len(source.rpartition("/")[2])) for source in sources)
+    print("   ".join([fault.name.ljust(40), *words]), flush=True)
+    shutil.rmtree(copy)
+    return cells[fault.source]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "rotate", "matrix"])
-    parser.add_argument("values", nargs="*", help="names (run, patterns allowed) or a count (rotate)")
+    parser.add_argument("values", nargs="*", help="names (run, matrix; patterns allowed) or a count (rotate)")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for copies and programs")
     parser.add_argument("--compiler", required=True, help="C++ compiler, with a launcher before it if wanted, separated by ;")
     parser.add_argument("--catch-main", type=pathlib.Path, required=True, help="object file with Catch2's main")
     parser.add_argument("--patches", type=pathlib.Path, default=PATCHES, help="folder of the faults")
     options = parser.parse_args()
-    workshop = Workshop(options.work, [word for word in options.compiler.split(";") if word], options.catch_main)
+    workshop = Workshop(options.work.resolve(), [word for word in options.compiler.split(";") if word], options.catch_main.resolve())
     try:
         faults = read_faults(options.patches)
         if options.command == "matrix":
-            missed = matrix(workshop, faults)
+            missed = matrix(workshop, chosen(faults, options.values or ["*"]))
         else:
             picked = chosen(faults, options.values) if options.command == "run" else rotated(faults, int(options.values[0]))
             missed = [fault for fault in picked if not check(workshop, fault)]
