@@ -89,6 +89,9 @@ class PageCache {
   /// Makes committed tokens findable, and gives back pages behind sliding windows. `ended` = the sequence gets no more tokens.
   void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);
 
+  /// The bytes of all pages in the host tier, for tests that damage them. Empty without a tier.
+  [[nodiscard]] std::span<std::byte> host_tier_pages() noexcept { return tier_pages_.span(); }
+
   /// Records events from now on; null = no more. Requires: the recorder outlives the cache or the next call.
   void record_into(TraceRecorder* recorder) noexcept { allocator_.events().trace_.record_into(recorder); }
   /// The first line of such a trace.

@@ -114,7 +114,7 @@ TEST_CASE("cli.requests.what_can_never_fit_has_an_error_and_the_others_go_on", "
   CHECK(requests[2]["error"]["kind"] == "context_limit");
   CHECK(requests[2]["error"]["need"] == 201);
   CHECK(requests[2]["error"]["available"] == 128);
-  for (const std::size_t i : {1, 3}) {
+  for (const std::size_t i : {std::size_t{1}, std::size_t{3}}) {
     CHECK_FALSE(requests[i].contains("error"));
     CHECK(requests[i]["output_ids"].size() == 5);
   }

@@ -147,6 +147,28 @@ TEST_CASE("engine.page_cache.a_small_pool_changes_no_bit_of_the_reference", "[en
   check_small_pool(every_switch(), 16, "reference", "int8");
 }
 
+TEST_CASE("engine.page_cache.damaged_pages_of_the_host_tier_shorten_the_hit", "[engine]") {
+  for (const TinyModel& shape : {every_switch(), biased_model()}) {
+    const TinyFile file(shape);
+    const auto want = lonely_answers(file, "cpu", "f16");
+    const auto model = file.load(config_of("cpu", "f16", shape.window > 0 ? 16 : 8));
+    poison_pool(*model);
+    SequenceRunner runner(*model, {.host_tier_bytes = 64 * model->page_bytes(), .on_new_page = poison});
+    const auto prompts = conversations();
+    const std::span<std::byte> pages = runner.cache().host_tier_pages();
+    for (std::size_t i = 0; i < 4 * prompts.size(); ++i) {
+      INFO(shape.architecture << ", request " << i);
+      CHECK((answer(runner, prompts[i % prompts.size()]) == want[i % prompts.size()]));
+      // One bit of every other page: the tier finds the content, and its checksum the damage.
+      for (std::size_t at = 100; at < pages.size(); at += 2 * static_cast<std::size_t>(model->page_bytes())) pages[at] ^= std::byte{4};
+    }
+    CHECK(runner.cache().counters().failed_loads > 0);
+    CHECK(runner.cache().counters().promoted > 0);
+    runner.finish();
+    runner.cache().allocator().check_invariants();
+  }
+}
+
 TEST_CASE("engine.page_cache.without_sharing_every_position_is_computed", "[engine]") {
   const TinyFile file(every_switch());
   const auto want = lonely_answers(file, "cpu", "f16");

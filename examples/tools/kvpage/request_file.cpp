@@ -4,7 +4,8 @@
 #include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
-#include <sstream>
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 namespace kvpage::cli {
@@ -68,9 +69,9 @@ std::string field_names() {
 
 engine::EngineRequest read_request(const Json& line, const LineContext& context) {
   if (!line.is_object()) throw std::runtime_error("each line must be an object");
-  for (const auto& [key, value] : line.items()) {
-    const bool known = std::any_of(std::begin(kFields), std::end(kFields), [&](const Field& field) { return key == field.key; });
-    if (!known) throw std::runtime_error("unknown field " + Json(key).dump() + "; known are " + field_names());
+  for (const auto& item : line.items()) {
+    const bool known = std::any_of(std::begin(kFields), std::end(kFields), [&](const Field& field) { return item.key() == field.key; });
+    if (!known) throw std::runtime_error("unknown field " + Json(item.key()).dump() + "; known are " + field_names());
   }
   for (const char* key : {"id", "max_tokens"}) {
     if (!line.contains(key)) throw std::runtime_error(std::string(key) + " is missing");
