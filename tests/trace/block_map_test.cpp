@@ -9,34 +9,18 @@
 using namespace kvpage;
 using namespace kvpage_test;
 
-namespace {
-
-/// Follows an allocator and counts the events by kind.
-struct MapSink {
-  static constexpr bool kEnabled = true;
-  engine::BlockMap* map = nullptr;
-  std::map<CacheEventKind, int>* counts = nullptr;
-
-  void on_event(const CacheEvent& event) {
-    const auto problem = map->apply(event);
-    INFO(problem.value_or(""));
-    REQUIRE(!problem);
-    ++(*counts)[event.kind];
-  }
-};
-
-using Allocator = BlockAllocator<PrefixIndex<>, Lru, MapSink>;
-
-}  // namespace
-
 TEST_CASE("trace.block_map.equals_the_allocator_after_every_step", "[trace]") {
   std::map<CacheEventKind, int> counts;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     const LoadOptions options{.num_blocks = 48 + static_cast<std::int64_t>(seed)};
     engine::BlockMap map{options.num_blocks};
-    SyntheticLoad<Allocator> load{options, seed};
-    load.allocator().events() = {&map, &counts};
+    SyntheticLoad load{options, seed, [&](const CacheEvent& event) {
+                         const auto problem = map.apply(event);
+                         INFO(problem.value_or(""));
+                         REQUIRE(!problem);
+                         ++counts[event.kind];
+                       }};
     for (int i = 0; i < 300; ++i) {
       if (i < 299) load.step(); else load.drain();
       load.allocator().check_invariants();

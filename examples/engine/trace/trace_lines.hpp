@@ -17,12 +17,12 @@ inline constexpr std::int64_t kTraceVersion = 1;
 /// First line of a trace: what its numbers refer to. A value of 0 or "" is not known.
 struct TraceHeader {
   std::uint64_t seed = 0;
-  std::string commit;
+  std::string commit{};
   std::int64_t num_blocks = 0;
   std::int64_t block_size = 0;
-  std::vector<std::int64_t> window_tokens;  ///< per cache group: 0 = full attention
+  std::vector<std::int64_t> window_tokens{};  ///< per cache group: 0 = full attention
   std::int64_t page_bytes = 0;
-  std::string policy;  ///< name of the eviction policy
+  std::string policy{};  ///< name of the eviction policy
 
   [[nodiscard]] static TraceHeader of(const BlockAllocatorConfig& config) {
     TraceHeader header;
