@@ -11,7 +11,9 @@ TEST_CASE("bug.B19.a_lost_client_leaves_no_row_behind", "[sched]") {
   std::mt19937_64 rng{19};
   int seen[5] = {};  // queued, in a prompt chunk, first token, decoding, in the step of the last token
   for (std::uint64_t round = 0; round < 200; ++round) {
-    for (std::uint64_t i = 0; i < 4; ++i) REQUIRE(f.submit(10 * round + i, tokens_from(static_cast<TokenId>(rng() % 50), 5 + rng() % 20), 6));
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      REQUIRE(f.submit(10 * round + i, tokens_from(static_cast<TokenId>(rng() % 50), 5 + rng() % 20), 6));
+    }
     std::uint64_t left = 4;
     while (left > 0) {
       const RequestId id{10 * round + 4 - left};

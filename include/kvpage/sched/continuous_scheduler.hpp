@@ -62,9 +62,7 @@ class ContinuousScheduler {
     for (std::int64_t g = 0; g < pool.num_groups; ++g) core_.has_windows = core_.has_windows || pool.window(g) > 0;
     core_.pool_tokens = std::min(pool.num_blocks / pool.num_groups, pool.max_blocks_per_seq) * pool.block_size;
     if (core_.pool_tokens < 1) throw_config_error("the pool needs a block per group", pool.num_blocks, pool.num_groups, "blocks");
-    const auto rows = static_cast<std::size_t>(config.max_seqs);
-    core_.running.reserve(rows + 1), core_.blocked.reserve(rows), core_.ranked.reserve(128);
-    core_.step.rows.reserve(rows), core_.step.unsorted.reserve(rows);
+    core_.reserve();
   }
   ContinuousScheduler(const ContinuousScheduler&) = delete;
   ContinuousScheduler& operator=(const ContinuousScheduler&) = delete;

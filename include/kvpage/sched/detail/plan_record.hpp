@@ -63,6 +63,18 @@ struct PlanRecord {
   bool preempted_for_growth = false;
   StepStage stage = StepStage::kIdle;
 
+  void reserve(std::size_t num_rows, std::size_t num_tokens, std::size_t num_groups) {
+    rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), bypassed.reserve(num_rows);
+    forks.reserve(num_rows), ended.reserve(num_rows);
+    batch.sequences.reserve(num_rows), batch.owners.reserve(num_rows), batch.kv_lens.reserve(num_rows);
+    batch.logit_rows.reserve(num_rows), batch.samples.reserve(num_rows), batch.copies.reserve(2 * num_rows);
+    batch.tokens.reserve(num_tokens), batch.positions.reserve(num_tokens);
+    batch.groups.resize(num_groups);
+    for (PlannedGroup& group : batch.groups) {
+      group.indptr.reserve(num_rows + 1), group.write_slots.reserve(num_tokens), group.block_ids.reserve(16 * num_rows);
+    }
+  }
+
   void clear(std::int64_t num_groups) {
     batch.clear(num_groups);
     rows.clear(), unsorted.clear(), victims.clear(), bypassed.clear();

@@ -56,6 +56,14 @@ struct SchedulerCore {
       : config(limits), cache(&kv_cache), env(&environment), policies(with), requests(environment.memory()),
         tenants(environment.memory()) {}
 
+  /// Room for the largest step, as far as it is known.
+  void reserve() {
+    const auto rows = static_cast<std::size_t>(config.max_seqs);
+    running.reserve(rows + 1), blocked.reserve(static_cast<std::size_t>(config.max_examined)), ranked.reserve(128);
+    step.reserve(rows, static_cast<std::size_t>(std::min<std::int64_t>(config.budget_tokens, 1 << 16)),
+                 static_cast<std::size_t>(num_groups));
+  }
+
   std::int64_t now() {
     last_now_ns = std::max<std::int64_t>(last_now_ns, env->now_ns());
     return last_now_ns;

@@ -108,7 +108,8 @@ class SimBook {
   void fold(const RequestEvent& event) noexcept {
     digest = toy::fold(digest, event.request.value << 8 | event.child);
     digest = toy::fold(digest, std::uint64_t{event.token} << 8 | static_cast<std::uint64_t>(event.finish));
-    digest = toy::fold(digest, static_cast<std::uint64_t>(event.cached_tokens << 32 | event.recomputed_tokens << 8 | event.num_preemptions));
+    const std::int64_t counts = event.cached_tokens << 32 | event.recomputed_tokens << 8 | event.num_preemptions;
+    digest = toy::fold(digest, static_cast<std::uint64_t>(counts));
   }
 
   const BlockAllocatorConfig* config_;

@@ -1,0 +1,185 @@
+// Typed refusals, deadlines, guards against starvation, and what cancel, drop and abort leave behind.
+#include <kvpage/sched/order_priority.hpp>
+#include <kvpage/sched/order_shortest.hpp>
+
+#include "sched/sched_fixture.hpp"
+
+using namespace kvpage;
+using namespace kvpage_test;
+
+namespace {
+const BlockAllocatorConfig kPool{.num_blocks = 16, .block_size = 4, .max_seqs = 8};
+
+struct Refused {
+  RefusalKind kind;
+  std::int64_t value, limit;
+};
+template <class Result>
+void check_refused(const Result& result, const Refused& expected) {
+  REQUIRE_FALSE(result);
+  INFO(describe(result.error().kind));
+  CHECK(result.error().kind == expected.kind);
+  CHECK(result.error().value == expected.value);
+  CHECK(result.error().limit == expected.limit);
+}
+}  // namespace
+
+TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sched]") {
+  SchedulerConfig config{.budget_tokens = 32, .max_seqs = 4, .context_limit = 60, .max_waiting = 3, .max_waiting_tokens = 40,
+                         .max_tenant_requests = 2};
+  SchedFixture<> f{kPool, config};
+  check_refused(f.submit(1, {}, 4), {RefusalKind::kEmptyPrompt, 0, 1});
+  check_refused(f.submit(1, tokens_from(0, 4), 4, {.num_samples = 129}), {RefusalKind::kBadCount, 129, 128});
+  check_refused(f.submit(1, tokens_from(0, 4), 0), {RefusalKind::kBadCount, 0, 1});
+  check_refused(f.submit(1, tokens_from(0, 60), 4), {RefusalKind::kContextLimit, 60, 60});
+  REQUIRE(f.submit(1, tokens_from(0, 10), 4, {.tenant = 5}));
+  check_refused(f.submit(1, tokens_from(0, 4), 4), {RefusalKind::kDuplicateId, 1, 0});
+  check_refused(f.submit(2, tokens_from(0, 31), 4), {RefusalKind::kQueueTokensFull, 41, 40});
+  REQUIRE(f.submit(2, tokens_from(0, 10), 4, {.tenant = 5}));
+  check_refused(f.submit(3, tokens_from(0, 4), 4, {.tenant = 5}), {RefusalKind::kTenantFull, 3, 2});
+  REQUIRE(f.submit(3, tokens_from(0, 10), 4));
+  check_refused(f.submit(4, tokens_from(0, 4), 4), {RefusalKind::kQueueFull, 4, 3});
+  f.scheduler.shut_down();
+  check_refused(f.submit(4, tokens_from(0, 4), 4), {RefusalKind::kShuttingDown, 1, 0});
+  f.run();
+
+  SchedFixture<> g{kPool, {.budget_tokens = 32, .max_seqs = 4}};
+  check_refused(g.submit(1, tokens_from(0, 65), 4), {RefusalKind::kNeverFits, 65, 64});
+  check_refused(g.submit(1, tokens_from(0, 62), 4, {.num_samples = 4, .beam = true}), {RefusalKind::kNeverFits, 15 + 4 * 2, 16});
+  CHECK(g.submit(1, tokens_from(0, 40), 40, {.num_samples = 2, .beam = true}).value().limit_reason == FinishReason::kCapacity);
+  g.scheduler.cancel(RequestId{1});
+}
+
+TEST_CASE("sched.limits.configurations_that_cannot_work_are_named", "[sched]") {
+  const auto error_of = [](const SchedulerConfig& config) {
+    try {
+      config.check();
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(error_of({}).empty());
+  CHECK(error_of({.budget_tokens = 16, .max_seqs = 16}) == "budget_tokens must be at least max_seqs + chunk_align");
+  CHECK(error_of({.max_seqs = 0}) == "max_seqs must be in [1, 2^20]");
+  CHECK(error_of({.max_chunk_tokens = 3, .chunk_align = 4}) == "max_chunk_tokens must be at least chunk_align");
+  CHECK_THROWS_AS((SchedFixture<>{kPool, {.budget_tokens = 64, .max_seqs = 9}}), ConfigError);  // the cache has 8 sequences
+}
+
+TEST_CASE("sched.limits.deadlines_end_waiting_and_running_requests", "[sched]") {
+  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 1}};
+  REQUIRE(f.submit(1, tokens_from(0, 4), 30, {.finish_by_ns = 100}));
+  REQUIRE(f.submit(2, tokens_from(4, 4), 5, {.start_by_ns = 50}));
+  REQUIRE(f.submit(3, tokens_from(8, 4), 5, {.start_by_ns = 150}));
+  f.step();
+  f.step();
+  f.env.time_ns = 60;
+  f.step();
+  CHECK(f.reason(2) == FinishReason::kDeadline);
+  CHECK(f.text(2).empty());
+  f.env.time_ns = 100;
+  f.step();
+  CHECK(f.reason(1) == FinishReason::kDeadline);
+  CHECK(f.text(1) == f.expected(tokens_from(0, 4), 3));  // its partial text
+  f.env.time_ns = 200;  // 3 has started in time
+  f.run();
+  CHECK(f.reason(3) == FinishReason::kLength);
+}
+
+TEST_CASE("sched.limits.a_starving_request_goes_first", "[sched]") {
+  using Policies = SchedulerPolicies<Shortest, ReserveChunk>;
+  for (const bool guard : {false, true}) {
+    SchedFixture<Policies> f{kPool, {.budget_tokens = 32, .max_seqs = 1, .starve_after_ns = guard ? 50 : 1'000'000}};
+    REQUIRE(f.submit(1, tokens_from(0, 4), 4));
+    f.step();
+    REQUIRE(f.submit(2, tokens_from(40, 20), 9));  // long: every newcomer is shorter
+    std::uint64_t id = 10;
+    for (int i = 0; i < 100; ++i) {
+      REQUIRE(f.submit(id++, tokens_from(static_cast<TokenId>(i % 7), 2), 1));
+      ++f.env.time_ns;
+      f.step();
+    }
+    CHECK(f.text(2).empty() == !guard);
+    f.run();
+  }
+}
+
+TEST_CASE("sched.limits.a_request_without_blocks_is_overtaken_max_bypasses_times", "[sched]") {
+  using Policies = SchedulerPolicies<Fcfs, ReservePrompt>;
+  SchedFixture<Policies> f{kPool, {.budget_tokens = 64, .max_seqs = 8, .max_bypasses = 5}};
+  REQUIRE(f.submit(1, tokens_from(0, 30), 20));
+  f.step();
+  REQUIRE(f.submit(2, tokens_from(40, 40), 2));  // 10 of 16 blocks: not while 1 has 8
+  int overtaken = 0;
+  for (std::uint64_t id = 10; id < 30; ++id) {
+    REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 2), 1));
+    REQUIRE(f.plan());
+    const bool second_waits = f.scheduler.find(RequestId{2}) != nullptr && f.scheduler.find(RequestId{2})->num_computed == 0;
+    overtaken += second_waits && f.rows_of(2) == 0 && f.rows_of(id) > 0 ? 1 : 0;
+    f.seal();
+    f.commit();
+  }
+  CHECK(overtaken == 5);
+  f.run();
+  CHECK(f.text(2) == f.expected(tokens_from(40, 40), 2));
+}
+
+TEST_CASE("sched.limits.cancel_in_every_state_frees_the_blocks_within_one_step", "[sched]") {
+  using Policies = SchedulerPolicies<PriorityOrder, ReserveChunk>;
+  for (const char* state : {"waiting", "parked", "running", "plan open", "sealed", "sealed and aborted"}) {
+    INFO(state);
+    SchedFixture<Policies> f{kPool, {.budget_tokens = 32, .max_seqs = 1}};
+    const std::string wanted = state;
+    REQUIRE(f.submit(1, tokens_from(0, 9), 9, {.priority = 5}));
+    if (wanted != "waiting") f.step();
+    if (wanted == "parked") {
+      REQUIRE(f.submit(2, tokens_from(30, 5), 3, {.priority = 0}));
+      f.step();
+      REQUIRE(f.scheduler.find(RequestId{1})->state == RequestState::kParked);
+    }
+    const bool opens = wanted == "plan open" || wanted == "sealed" || wanted == "sealed and aborted";
+    if (opens) REQUIRE(f.plan());
+    if (opens && wanted != "plan open") f.seal();
+    CHECK(f.scheduler.cancel(RequestId{1}));
+    CHECK(f.scheduler.cancel(RequestId{1}) == opens);  // still finishing: again is fine
+    if (wanted == "plan open") f.scheduler.drop();
+    if (wanted == "sealed") f.commit();
+    if (wanted == "sealed and aborted") CHECK(f.scheduler.abort().ok());
+    CHECK_FALSE(f.scheduler.cancel(RequestId{1}));
+    CHECK(f.reason(1) == FinishReason::kCancelled);
+    CHECK(f.text(1).size() == (wanted == "waiting" ? 0u : 1u));  // the result of its last step is dropped
+    f.run();
+  }
+}
+
+TEST_CASE("sched.limits.a_dropped_plan_never_was", "[sched]") {
+  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 4, .max_chunk_tokens = 7}};
+  for (std::uint64_t id = 0; id < 5; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(20 * id), 12), 10));
+  int steps = 0;
+  do {
+    const std::uint64_t before = f.cache.digest();
+    for (int i = 0; i < 2; ++i) {
+      if (f.plan()) f.scheduler.drop();
+      CHECK(f.cache.digest() == before);
+    }
+    ++steps;
+  } while (f.step());
+  CHECK(steps > 10);
+  CHECK(f.scheduler.stats().preempted_recompute > 0);
+  for (std::uint64_t id = 0; id < 5; ++id) CHECK(f.text(id) == f.expected(tokens_from(static_cast<TokenId>(20 * id), 12), 10));
+}
+
+TEST_CASE("sched.limits.aborts_in_a_row_are_reported_and_lose_nobody", "[sched]") {
+  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 4}};
+  REQUIRE(f.submit(1, tokens_from(0, 9), 6));
+  for (int i = 1; i <= 4; ++i) {
+    REQUIRE(f.plan());
+    f.seal();
+    const Status status = f.scheduler.abort();
+    CHECK(status.ok() == (i < 3));
+    if (!status.ok()) CHECK(status.value() == i);
+    CHECK(f.scheduler.find(RequestId{1})->num_computed == 0);
+  }
+  f.run();
+  CHECK(f.text(1) == f.expected(tokens_from(0, 9), 6));
+}
