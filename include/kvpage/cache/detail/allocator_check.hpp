@@ -62,6 +62,7 @@ void check_blocks_state(const Core& core) {
     used += r.state == BlockState::kUsed ? 1 : 0;
     cached += r.state == BlockState::kCached ? 1 : 0;
     KVPAGE_ASSERT((r.ref > 0) == (r.state == BlockState::kUsed), "a block is used exactly while it is referenced");
+    KVPAGE_ASSERT(r.state != BlockState::kCached || (r.node != kNoLink && !r.hidden), "a cached block can be found");
     KVPAGE_ASSERT(core.open() || !r.hidden, "nodes are hidden only by an open transaction");
     std::int64_t refs = count_table_refs(core, b) + core.pool.record(b).external + r.copy_holds;
     if constexpr (Core::kIndexed) refs += core.pins.per_block[b];
@@ -121,7 +122,7 @@ std::uint64_t digest_all(const Core& core) {
     const SeqRow& row = core.rows.row(slot);
     if (!row.alive) continue;
     digest.fold(static_cast<std::uint64_t>(row.num_tokens));
-    digest.fold(core.chain_known(row.chain) ? row.chain.node | (std::uint64_t{row.chain.num_blocks} << 32) : 0);
+    digest.fold(core.chain_known(row.chain) ? row.chain.node | (std::uint64_t{row.chain.num_blocks} << 32) : kNoLink);  // lost = empty
     digest.fold(row.origin.packed() | (std::uint64_t{row.content_lost} << 32));
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
       digest.fold(row.first_live[g]);

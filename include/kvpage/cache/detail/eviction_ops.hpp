@@ -21,7 +21,7 @@ class Eviction {
     if (b == kNoLink) b = deepest_cached();
     KVPAGE_ASSERT(b != kNoLink, "an available block is clean or cached");
     while (true) {
-      const std::uint32_t below = cached_child(b);
+      const std::uint32_t below = cached_below(b);
       if (below == kNoLink) return b;
       b = below;
     }
@@ -51,23 +51,32 @@ class Eviction {
   }
   [[nodiscard]] std::uint32_t depth(std::uint32_t b) const { return tree_.retention(core_.pool.record(b).node).depth; }
 
-  /// A cached block right below b in its group, or kNoLink.
-  [[nodiscard]] std::uint32_t cached_child(std::uint32_t b) const {
+  /// A cached block of a full-attention group that builds on b, at any depth: others can lie between. kNoLink: there is none.
+  [[nodiscard]] std::uint32_t cached_below(std::uint32_t b) const {
     const std::uint32_t n = core_.pool.record(b).node;
-    const std::int64_t g = tree_.group_of(n, b);
-    if (tree_[n].solid_children == 0 || core_.config.window(g) != 0) return kNoLink;
-    for (std::uint32_t c = tree_[n].first_child; c != kNoLink; c = tree_[c].next_sibling) {
-      const std::uint32_t below = tree_[c].block[g];
-      if (below != kNoLink && core_.pool.record(below).state == BlockState::kCached) return below;
-    }
-    return kNoLink;
+    if (tree_[n].solid_children == 0 || core_.config.window(tree_.group_of(n, b)) != 0) return kNoLink;
+    std::uint32_t found = kNoLink;
+    for_each_findable_below(n, [&](std::uint32_t, std::uint32_t below) {
+      if (core_.pool.record(below).state == BlockState::kCached) found = below;
+      return found == kNoLink;
+    });
+    return found;
   }
 
   void hide_orphans(std::uint32_t top) {
+    for_each_findable_below(top, [&](std::uint32_t n, std::uint32_t b) {
+      hide_orphan(n, b);
+      return true;
+    });
+  }
+
+  /// Calls fn(node, block) for every findable full-attention block below `top`, until fn returns false.
+  template <class Fn>
+  void for_each_findable_below(std::uint32_t top, Fn&& fn) const {
     std::uint32_t n = tree_[top].first_child;
     while (n != top) {
       for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
-        if (core_.config.window(g) == 0 && tree_[n].visible(g)) hide_orphan(n, tree_[n].block[g]);
+        if (core_.config.window(g) == 0 && tree_[n].visible(g) && !fn(n, tree_[n].block[g])) return;
       }
       if (tree_[n].first_child != kNoLink) {
         n = tree_[n].first_child;

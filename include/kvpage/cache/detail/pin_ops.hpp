@@ -22,14 +22,18 @@ CacheResult<PinId> pin_hit(Core& core, const PrefixHit& hit, std::uint8_t priori
   if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (hit.num_blocks == 0 || !hit_is_fresh(core, hit)) return refuse(CacheRefusalKind::kStaleHit, hit.num_tokens, 0);
   std::int64_t added = 0;
-  for_each_pinned(core, hit.node, hit.num_blocks, [&](std::uint32_t b) { added += core.pins.per_block[b] == 0 ? 1 : 0; });
+  std::uint32_t num_blocks = 0;  // 0 when every window ends with the hit: then there is nothing to hold, not even its node
+  for_each_pinned(core, hit.node, hit.num_blocks, [&](std::uint32_t b) {
+    added += core.pins.per_block[b] == 0 ? 1 : 0;
+    num_blocks = hit.num_blocks;
+  });
   const std::int64_t limit = core.pool.num_blocks() / 2;
   if (core.pins.num_blocks + added > limit) return refuse(CacheRefusalKind::kPinLimit, core.pins.num_blocks + added, limit);
   std::uint32_t slot = 0;
   while (slot < core.pins.pins.size() && core.pins.pins[slot].alive) ++slot;
   if (slot == core.pins.pins.size()) return refuse(CacheRefusalKind::kPinLimit, slot + 1, slot);
   Pin& pin = core.pins.pins[slot];
-  pin = {.expires_at_ns = expires_at_ns, .serial = core.pins.next_serial++, .node = hit.node, .num_blocks = hit.num_blocks,
+  pin = {.expires_at_ns = expires_at_ns, .serial = core.pins.next_serial++, .node = hit.node, .num_blocks = num_blocks,
          .generation = pin.generation + 1, .priority = priority, .alive = true};
   for_each_pinned(core, hit.node, hit.num_blocks, [&](std::uint32_t b) {
     core.acquire_for_good(b);
