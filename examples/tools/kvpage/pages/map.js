@@ -1,5 +1,5 @@
 // The block map on its canvas: one cell per block, in order of ids, row by row.
-const LARGEST_CELL = 26, SMALLEST_CELL = 3;
+const LARGEST_CELL = 40, SMALLEST_CELL = 3;
 
 class BlockMapView {
   constructor(canvas, history, colours, stepsPerFrame) {
