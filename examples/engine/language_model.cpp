@@ -130,6 +130,8 @@ KVPlan plan_kv_pool(const ModelSpec& spec, const ModelConfig& config) {
   if (!plan) plan = plan_bytes<CpuKV<DefaultKVFormat>>(shape, groups.window_tokens, demand);
   plan->num_blocks = shape.num_blocks;
   plan->pool_bytes = shape.num_blocks * plan->page_bytes;
+  // Places that no layer uses are padding.
+  plan->payload_per_token = plan->payload_per_token / (groups.num_groups() * groups.layers_per_page) * spec.num_layers;
   return *plan;
 }
 

@@ -49,7 +49,7 @@ Program::~Program() {
 }
 
 bool Program::still_runs() {
-  if (running_ && waitpid(pid_, &status_, WNOHANG) == pid_) running_ = false;
+  if (running_ && wait4(pid_, &status_, WNOHANG, &usage_) == pid_) running_ = false;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return running_;
 }
@@ -73,10 +73,10 @@ bool Program::wait_for_errors(std::string_view text) {
 void Program::interrupt() const { kill(pid_, SIGINT); }
 
 Outcome Program::wait() {
-  if (running_ && waitpid(pid_, &status_, 0) != pid_) throw std::runtime_error{"cannot wait for the program"};
+  if (running_ && wait4(pid_, &status_, 0, &usage_) != pid_) throw std::runtime_error{"cannot wait for the program"};
   running_ = false;
   const int exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
-  return {exit_code, read_text(dir_ / "out"), read_text(dir_ / "err")};
+  return {exit_code, read_text(dir_ / "out"), read_text(dir_ / "err"), usage_.ru_maxrss * 1024};
 }
 
 Outcome run_kvpage(const std::vector<std::string>& arguments, std::string_view input) { return Program(arguments, input).wait(); }

@@ -3,8 +3,10 @@
 
 #include "loader/temp_dir.hpp"
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@ namespace kvpage_test {
 struct Outcome {
   int exit_code = 0;  ///< 128 + the signal's number if a signal ended it
   std::string out, err;
+  std::int64_t peak_bytes = 0;  ///< largest resident set
 };
 
 /// A running kvpage. A program that hangs is killed after five minutes.
@@ -41,6 +44,7 @@ class Program {
 
   bool running_ = true;
   int status_ = 0;
+  rusage usage_{};
 };
 
 /// Runs kvpage to its end.

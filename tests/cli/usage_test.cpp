@@ -8,7 +8,8 @@
 namespace kvpage_test {
 namespace {
 
-const std::vector<std::string> kVerbs{"run", "tokenize", "detokenize", "score", "perplexity", "bench", "inspect", "template"};
+const std::vector<std::string> kVerbs{"run", "tokenize", "detokenize", "score", "perplexity", "bench", "plan",
+                                      "inspect", "template", "trace"};
 
 /// The program fails with this code, says all of `parts` on standard error and nothing on standard output.
 void check_failure(const std::vector<std::string>& arguments, int exit_code, const std::vector<std::string>& parts) {
@@ -94,6 +95,7 @@ TEST_CASE("cli.load.files_that_cannot_be_loaded_exit_with_3", "[cli]") {
   }
   for (const std::string& file : {missing, text, cut}) {
     check_failure({"inspect", file}, 3, {file});
+    check_failure({"plan", file}, 3, {file});
     check_failure({"tokenize", "--model", file}, 3, {file});
     check_failure({"template", "--model", file, "--messages", messages}, 3, {file});
   }

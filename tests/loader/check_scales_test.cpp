@@ -89,32 +89,4 @@ TEST_CASE("bug.B47.every_block_type_is_covered_here", "[loader]") {
   CHECK_FALSE(checked(39, exponent_nan));
 }
 
-TEST_CASE("loader.check_scales.reports_progress_and_stops_at_the_bad_tensor", "[loader]") {
-  const TempDir dir;
-  GgufWriter writer;
-  writer.tensor("good", {8}, 0, std::string(32, '\0'));
-  writer.tensor("half", {32}, 8, std::string(34, '\0'));
-  writer.write(dir / "good.gguf");
-  std::vector<Progress> reports;
-  const auto record = [&](const Progress& report) { reports.push_back(report); };
-  const auto good = Gguf::open(dir / "good.gguf");
-  REQUIRE(good);
-  CHECK(check_scales(*good, record));
-  CHECK(check_scales(*good, {}));
-  REQUIRE(reports.size() == 2);
-  CHECK(reports[0].stage == "checking");
-  CHECK(reports[0].done_bytes == 32);
-  CHECK(reports[1].done_bytes == 66);
-  CHECK(reports[1].total_bytes == 66);
-
-  writer.tensor("bad", {32}, 8, with_half(std::string(34, '\0'), 0, 0x7c00));
-  writer.write(dir / "bad.gguf");
-  const auto bad = Gguf::open(dir / "bad.gguf");
-  REQUIRE(bad);
-  const auto result = check_scales(*bad, record);
-  REQUIRE_FALSE(result);
-  CHECK(result.error().item == "tensor 'bad'");
-  CHECK(reports.back().done_bytes < reports.back().total_bytes);
-}
-
 }  // namespace kvpage_test

@@ -4,7 +4,9 @@
 #include "support/catch.hpp"
 #include "support/gguf_writer.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -59,6 +61,18 @@ void map_truncate_and_read(const std::filesystem::path& path) {
   if (!file || ::truncate(path.c_str(), 100) != 0) ::_exit(10);
   volatile unsigned total = sum(file->bytes());
   static_cast<void>(total);
+}
+
+/// Resident bytes of the maps of a file.
+std::int64_t resident_bytes(const std::filesystem::path& path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::int64_t total = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) inside = line.ends_with(path.string());  // "ADDRESS-ADDRESS ... PATH" begins a map
+    if (inside && line.starts_with("Rss:")) total += std::stoll(line.substr(4)) * 1024;
+  }
+  return total;
 }
 
 }  // namespace
@@ -130,6 +144,29 @@ TEST_CASE("loader.truncation_guard.leaves_other_faults_alone", "[loader]") {
   });
   CHECK(WIFSIGNALED(raised.status));
   CHECK(WTERMSIG(raised.status) == SIGBUS);
+}
+
+TEST_CASE("loader.file.what_is_released_leaves_memory_and_keeps_its_values", "[loader]") {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const TempDir dir;
+  std::string text(kBytes, '\0');
+  for (std::size_t i = 0; i < kBytes; ++i) text[i] = static_cast<char>(i * 2654435761u >> 24);
+  std::ofstream(dir / "file", std::ios::binary) << text;
+  auto file = MappedFile::open(dir / "file");
+  REQUIRE(file);
+  const unsigned all = sum(file->bytes());
+  CHECK(resident_bytes(dir / "file") == kBytes);
+  file->release(file->bytes().subspan(100'000, 3'000'000));
+  CHECK(resident_bytes(dir / "file") <= static_cast<std::int64_t>(kBytes) - 3'000'000);
+  CHECK(sum(file->bytes()) == all);
+  file->release(file->bytes());
+  CHECK(resident_bytes(dir / "file") == 0);
+
+  file->truncate_map(10'000);
+  CHECK(file->bytes().size() == 12'288);
+  CHECK(file->file_bytes() == kBytes);
+  CHECK(std::equal(text.begin(), text.begin() + 10'000, reinterpret_cast<const char*>(file->bytes().data())));
+  CHECK(resident_bytes(dir / "file") <= 12'288);
 }
 
 }  // namespace kvpage_test

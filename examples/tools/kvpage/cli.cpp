@@ -181,7 +181,8 @@ Verb add_plan(CLI::App& root) {
       ->check(CLI::Range(std::int64_t{1}, engine::kMaxPlannedSeqs))
       ->capture_default_str();
   app->add_option("--memory", o->memory_bytes, "bytes that there are, such as 512M or 4G (1K = 1024); exit code 4 when the plan is larger")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 62));
   app->add_flag("--json", o->json, "one JSON object instead of text");
   app->footer("Example:\n  kvpage plan m.gguf --ctx 4096 --seqs 8 --memory 4G");
   return {app, [o] { return plan(*o); }};
