@@ -75,8 +75,16 @@ PrefixQuery PageCache::query(std::span<const TokenId> prompt, std::int64_t max_t
   return {.name_space = name_space_, .tokens = prompt, .max_tokens = options_.share_prefixes ? max_tokens : 0};
 }
 
-std::optional<SeqId> PageCache::start_from_tier(const PrefixQuery& query) {
-  if (!tier_) return std::nullopt;
+void PageCache::load_from_tier(const PrefixQuery& query) {
+  // What was loaded can join with pages that are still in the pool behind it, and those with more of the tier.
+  for (std::int64_t cached = -1; tier_ && cached < allocator_.match(query).num_tokens;) {
+    cached = allocator_.match(query).num_tokens;
+    if (!load_more(query)) return;
+  }
+}
+
+/// One load behind the full blocks of the pool. False when there was nothing to load, no room for it, or nothing arrived.
+bool PageCache::load_more(const PrefixQuery& query) {
   const PrefixHit hit = allocator_.match(query);
   const std::int64_t block_size = allocator_.config().block_size;
   const std::int64_t limit = std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens));
@@ -88,7 +96,7 @@ std::optional<SeqId> PageCache::start_from_tier(const PrefixQuery& query) {
   const std::int64_t wanted = (hit.num_blocks + extra) * block_size;
   if (extra * block_size <= hit.partial_tokens || !transaction.grow(seq, wanted)) {
     release_slots(*tier_, slots);
-    return std::nullopt;
+    return false;
   }
   load_plan_.clear(allocator_.config().num_groups);
   save_victims(transaction, load_plan_);
@@ -97,20 +105,20 @@ std::optional<SeqId> PageCache::start_from_tier(const PrefixQuery& query) {
   load_slots(seq, slots, hit.num_blocks);
   allocator_.commit(step).value();
   const std::int64_t usable = usable_extension(allocator_.index(), hit, slots);
-  const std::int64_t loaded = usable * block_size > hit.partial_tokens ? (hit.num_blocks + usable) * block_size : 0;
-  if (!cut_to(seq, loaded)) return std::nullopt;
+  const std::int64_t loaded = (hit.num_blocks + usable) * block_size;
+  cut_to(seq, loaded);
+  if (loaded == 0) return false;
   release_behind_windows(seq);  // before they are published: pages that no later token sees were not loaded
-  settle(seq, query.tokens.first(static_cast<std::size_t>(loaded)), false);
-  return seq;
+  settle(seq, query.tokens.first(static_cast<std::size_t>(loaded)), true);
+  return usable > 0;
 }
 
-/// Shortens a sequence, or ends it and returns false if nothing is left.
-bool PageCache::cut_to(SeqId seq, std::int64_t num_tokens) {
+/// Shortens a sequence; to nothing ends it.
+void PageCache::cut_to(SeqId seq, std::int64_t num_tokens) {
   auto transaction = allocator_.begin().value();
   if (num_tokens > 0) transaction.truncate(seq, num_tokens).value();
   if (num_tokens == 0) transaction.release(seq).value();
   transaction.commit().value();
-  return num_tokens > 0;
 }
 
 /// Promotes what was held for block first_block + i, group g: slots[i * num_groups + g]. A failed load leaves kNoTierSlot.
@@ -131,8 +139,14 @@ void PageCache::load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64
 
 void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPlan& plan) {
   if (!tier_) return;
-  demote_victims(*tier_, transaction, [&](BlockId block, std::uint32_t slot) {
-    plan.transfers.push_back({BlockTransfer::Kind::kDemote, block, slot});
+  transaction.for_each_victim([&](const CacheVictim& victim) {
+    // A hit needs a block in every group: the pages of the other groups, which may stay in the pool for a while, are saved with it.
+    for (std::size_t g = 0; g < victim.pages.size(); ++g) {
+      if (victim.pages[g] == kNoBlock) continue;
+      const auto demotion = tier_->reserve({victim.key, victim.tokens, static_cast<std::uint32_t>(g)});
+      if (!demotion || !demotion->needs_copy) continue;  // part of a block, no slot, or saved before
+      plan.transfers.push_back({BlockTransfer::Kind::kDemote, victim.pages[g], demotion->slot});
+    }
   });
 }
 

@@ -78,9 +78,9 @@ class PageCache {
 
   /// What the pool has of a prompt, up to `max_tokens`; nothing when prefixes are not shared.
   [[nodiscard]] PrefixQuery query(std::span<const TokenId> prompt, std::int64_t max_tokens) const;
-  /// A new sequence that begins with the full blocks that the pool has of a prompt and the pages that the host tier continues them with,
-  /// if that is more than the pool has. What cannot be loaded shortens it. It runs a step of its own: earlier hits may be stale then.
-  std::optional<SeqId> start_from_tier(const PrefixQuery& query);
+  /// Loads into the pool what the host tier has of a prompt beyond the pool's own full blocks, in steps of its own, as far as there is
+  /// room. What cannot be loaded is left out. Earlier hits may be stale afterwards.
+  void load_from_tier(const PrefixQuery& query);
 
   /// Adds to plan.transfers what the open transaction is about to overwrite and the host tier can keep.
   void save_victims(const Allocator::Transaction& transaction, BatchPlan& plan);
@@ -100,8 +100,9 @@ class PageCache {
  private:
   using Tier = OffloadTier<MemoryTierStore>;
 
+  bool load_more(const PrefixQuery& query);
   void load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block);
-  bool cut_to(SeqId seq, std::int64_t num_tokens);
+  void cut_to(SeqId seq, std::int64_t num_tokens);
   void release_behind_windows(SeqId seq);
 
   LanguageModel& model_;

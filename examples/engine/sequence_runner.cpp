@@ -78,7 +78,7 @@ Expected<SequenceRunner::Part, RunError> SequenceRunner::step(std::span<const To
   plan_.clear(allocator.config().num_groups);
   const std::int64_t first_token = num_tokens();
   const PrefixQuery query = query_of(tokens, rows);
-  if (!allocator.alive(seq_)) seq_ = cache_.start_from_tier(query).value_or(SeqId{});
+  if (!allocator.alive(seq_)) cache_.load_from_tier(query);
   auto transaction = allocator.begin().value();
   if (!allocator.alive(seq_)) begin_sequence(transaction, query);
   const std::int64_t num_written = allocator.num_tokens(seq_);

@@ -95,7 +95,7 @@ TEST_CASE("cli.requests.windows_release_pages_and_change_no_id", "[cli]") {
   CHECK(small["cache_groups"] == 4);
   CHECK(small["layers_per_page"] == 5);
   CHECK(ids_of(roomy) == ids_of(small));
-  for (const char* counter : {"copies", "evictions", "demoted", "window_released", "cached_tokens"}) {
+  for (const char* counter : {"copies", "evictions", "demoted", "promoted", "window_released", "cached_tokens"}) {
     INFO(counter);
     CHECK(small["totals"][counter] > 0);
   }

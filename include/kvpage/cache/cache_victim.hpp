@@ -4,6 +4,8 @@
 #include <kvpage/cache/detail/allocator_core.hpp>
 #include <kvpage/cache/portable_key.hpp>
 
+#include <array>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// One cached block that the open transaction took for new content. Its page still holds the old content, which was findable before and
@@ -15,6 +17,9 @@ struct CacheVictim {
   PortableKey parent{};               ///< of everything before it
   std::span<const TokenId> tokens{};  // [num_tokens], block_size of them, fewer in a partial leaf
   std::uint8_t priority = kDefaultRetentionPriority;
+  /// Pages of the same content in every group, this one's among them; kNoBlock where there is none. A tier that takes them together
+  /// never holds a block of one group without the others that a hit needs.
+  std::array<BlockId, static_cast<std::size_t>(kMaxCacheGroups)> pages{kNoBlock, kNoBlock, kNoBlock, kNoBlock};
 };
 
 namespace detail {
@@ -29,9 +34,11 @@ void for_each_victim(const Core& core, Fn&& fn) {
     if (e.kind() != UndoKind::kTakeVictim) continue;
     const std::uint32_t n = core.pool.record(e.block()).node;
     if (!index.portable_key(n).named()) continue;
-    fn(CacheVictim{.block = BlockId{e.block()}, .group = index.tree().group_of(n, e.block()), .key = index.portable_key(n),
-                   .parent = index.portable_key(index.tree()[n].parent), .tokens = index.tree().tokens(n),
-                   .priority = index.tree().retention(n).priority});
+    CacheVictim victim{.block = BlockId{e.block()}, .group = index.tree().group_of(n, e.block()), .key = index.portable_key(n),
+                       .parent = index.portable_key(index.tree()[n].parent), .tokens = index.tree().tokens(n),
+                       .priority = index.tree().retention(n).priority};
+    for (std::size_t g = 0; g < static_cast<std::size_t>(core.config.num_groups); ++g) victim.pages[g] = BlockId{index.tree()[n].block[g]};
+    fn(victim);
   }
 }
 
