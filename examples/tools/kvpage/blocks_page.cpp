@@ -171,7 +171,9 @@ Expected<std::string, TraceError> render_blocks_page(engine::TraceReader& reader
   std::string page{embedded_file("block_map.html")};
   fill(page, "style", embedded_file("block_map.css"));
   std::string script;
-  for (const char* part : {"history.js", "colours.js", "map.js", "timeline.js", "app.js", "controls.js"}) (script += embedded_file(part)) += '\n';
+  for (const char* part : {"history.js", "colours.js", "map.js", "timeline.js", "app.js", "controls.js"}) {
+    (script += embedded_file(part)) += '\n';
+  }
   fill(page, "script", script);
   fill(page, "description", inside_html(builder.description(title)));
   fill(page, "frames", base64(builder.bytes()));
