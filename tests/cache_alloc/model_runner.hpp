@@ -3,22 +3,13 @@
 
 #include "cache_alloc/model_ops.hpp"
 #include "cache_alloc/model_world.hpp"
+#include "cache_alloc/swarm_world.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>
 
 #include <optional>
 
 namespace kvpage_test {
-
-/// (operation, outcome) -> how often.
-using Coverage = std::map<std::pair<std::string, std::string>, std::int64_t>;
-
-inline const char* refusal_name(kvpage::CacheRefusalKind kind) {
-  static constexpr std::array kNames{"kNoBlocks", "kNoSeqSlot", "kTableFull",  "kDeadSeq",    "kBadLength", "kStaleHit",
-                                     "kNotEmpty", "kNotHeld",   "kBusy",       "kOutOfOrder", "kNeedsSeal", "kLogFull",
-                                     "kCopiesFull", "kPinLimit", "kBadNamespace", "kNoNamespace"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
 
 /// A step id that was never given.
 inline constexpr int kNoSuchStep = 9'999'999;

@@ -1,4 +1,5 @@
 // The allocator against the naive map, operation by operation. KVPAGE_MODEL_OPS sets how many, KVPAGE_MODEL_SEED where to start.
+#include "cache_alloc/colliding_hashes.hpp"
 #include "cache_alloc/model_runner.hpp"
 #include "support/catch.hpp"
 #include "support/environment.hpp"
@@ -14,17 +15,6 @@ constexpr std::uint64_t kDefaultOps = 500'000;  // instrumented, an operation ta
 #else
 constexpr std::uint64_t kDefaultOps = kCoveringOps;
 #endif
-
-/// Hashes that collide often, and always: content is compared, so nothing may change.
-struct EightBitHash {
-  kvpage::SipHash13 inner{kvpage::SipSecret{3, 4}};
-  kvpage::PrefixKey operator()(const kvpage::PrefixKey& parent, std::uint32_t extra, std::span<const kvpage::TokenId> tokens) const {
-    return {inner(parent, extra, tokens).lo & 0xFF, 0};
-  }
-};
-struct ConstantHash {
-  kvpage::PrefixKey operator()(const kvpage::PrefixKey&, std::uint32_t, std::span<const kvpage::TokenId>) const { return {}; }
-};
 
 ModelSizes sizes_of(std::uint64_t seed) {
   ModelSizes sizes;

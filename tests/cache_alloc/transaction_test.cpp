@@ -191,6 +191,8 @@ TEST_CASE("cache_alloc.transaction.a_row_whose_blocks_an_aborted_step_overwrote_
   CHECK(pool->num_tokens(seq) == 8);
   CHECK(pool->content_lost(seq));
   CHECK(!pool->content_lost(other));
+  CHECK(pool->capacity().used == 3);
+  pool->check_invariants();
   pool->publish(seq, {.tokens = tokens_from(0, 8)}).value();
   CHECK(pool.hit(tokens_from(0, 8)) == 0);
 }

@@ -14,7 +14,8 @@ template <class Core>
 [[gnu::noinline]] void settle_entry(Core& core, const UndoEntry& e) {
   auto& tree = core.index.tree();
   if (e.kind() == UndoKind::kHit) {
-    for (std::uint32_t n = e.block(); !tree.is_root(n); n = tree[n].parent) ++tree.retention(n).hits;
+    // A hit that needs no block does not hold its node: an earlier entry can have freed it.
+    for (std::uint32_t n = e.block(); !tree.is_root(n) && tree[n].alive; n = tree[n].parent) ++tree.retention(n).hits;
     return;
   }
   BlockRecord& r = core.pool.record(e.block());
