@@ -174,3 +174,22 @@ TEST_CASE("sched.policies.learned_growth_falls_and_comes_back", "[sched]") {
   growth.on_preemption(400, 400, 10);
   CHECK(growth.ratio == 1.0);
 }
+
+TEST_CASE("sched.policies.longest_prefix_waits_for_a_prompt_in_the_making", "[sched]") {
+  std::int64_t rows_of_fcfs = 0;
+  for (const std::size_t order : {kFcfs, kLongestPrefix}) {
+    Fixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 16},
+              policies_of(order, 0)};
+    REQUIRE(f.submit(1, tokens_from(0, 60), 2));
+    f.step();
+    REQUIRE(f.submit(2, tokens_from(0, 60), 2));   // 16 cached, 60 soon
+    REQUIRE(f.submit(3, tokens_from(0, 40), 2));   // 16 cached, 24 more to come: not worth a wait
+    f.step();
+    CHECK((f.scheduler.find(RequestId{2})->num_computed > 0) == (order == kFcfs));
+    CHECK(f.scheduler.find(RequestId{3})->num_computed > 0);
+    f.run();
+    if (order == kFcfs) rows_of_fcfs = f.scheduler.stats().tokens;
+    if (order != kFcfs) CHECK(f.scheduler.stats().tokens < rows_of_fcfs);
+    CHECK(f.text(2) == f.expected(tokens_from(0, 60), 2));
+  }
+}

@@ -43,7 +43,7 @@ struct SchedulerPolicies {
 /// Cache: a BlockAllocator whose sequences belong to this scheduler; it needs max_seqs + spare ids for parked and reordered sequences.
 /// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown.
 /// Errors: the constructor throws ConfigError; submit refuses; everything else keeps its contract or asserts.
-/// Threads: one owner. Cost: plan + commit O(running + admitted + examined), O(requests) only when deadlines are set.
+/// Threads: one owner. Cost: plan + commit O(running + admitted + examined waiting), removal from the queue O(log waiting).
 template <class Cache, class Policies, SchedulerEnv Env>
 class ContinuousScheduler {
   using Core = detail::SchedulerCore<Cache, Policies, Env>;

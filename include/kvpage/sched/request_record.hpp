@@ -46,6 +46,7 @@ struct Request {
   std::int64_t start_by_ns = 0;
   std::int64_t finish_by_ns = 0;
   std::int64_t max_hit_tokens = -1;
+  bool timed = false;   ///< child 0: stands in the heap of deadlines
 
   std::int64_t arrival_ns = 0;
   RankKey key{};                ///< by the order policy, fixed
@@ -66,6 +67,7 @@ struct Request {
 
   std::int64_t waiting_since_ns = 0;
   std::int64_t bypassed = 0;
+  std::int64_t held_steps = 0;  ///< steps that it waited for another prompt to become a hit
   std::int64_t cached_tokens = 0;
   std::int64_t recomputed_tokens = 0;
   std::int64_t num_preemptions = 0;

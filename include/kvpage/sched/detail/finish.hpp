@@ -20,7 +20,7 @@ void close_answer(Core& core, std::uint32_t slot, RequestEvent event) {
   core.env->on_event(event);
   if (!event.last) return;
   --core.tenants.find(first.tenant)->second.num_requests;
-  if (first.start_by_ns != 0 || first.finish_by_ns != 0) --core.timed_requests;
+  if (first.timed) core.deadlines.remove(r.family, core.deadline_positions);
   core.requests.release_family(r.family);
 }
 
@@ -85,26 +85,38 @@ void change_priority(Core& core, std::uint32_t slot, std::int64_t priority) {
   if (queued) core.enqueue(slot, since_ns);
 }
 
+/// Puts a request among those that have a deadline to come, by the next one.
+template <class Core>
+void watch_deadline(Core& core, std::uint32_t family, std::int64_t after_ns) {
+  Request& r = core.requests[family];
+  std::int64_t next = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t deadline_ns : {r.start_by_ns, r.finish_by_ns}) {
+    if (deadline_ns > after_ns) next = std::min(next, deadline_ns);
+  }
+  r.timed = next != std::numeric_limits<std::int64_t>::max();
+  if (r.timed) core.deadlines.push({{next, r.key.serial}, family}, core.deadline_positions);
+}
+
 /// True when the request ran out of time.
 [[nodiscard]] inline bool expired(const Request& first, std::int64_t now_ns) noexcept {
   if (first.finish_by_ns != 0 && now_ns >= first.finish_by_ns) return true;
-  const bool started = first.state == RequestState::kRunning || first.num_computed > 0 || first.num_new_tokens() > 0 ||
-                       first.num_preemptions > 0 || first.ended;
+  const bool started = first.state != RequestState::kWaiting || first.max_computed > 0 || first.num_preemptions > 0 || first.ended;
   return first.start_by_ns != 0 && now_ns >= first.start_by_ns && !started;
 }
 
-/// Ends requests whose time is over. Cost: O(requests in flight) when any of them has a deadline, else O(1).
+/// Ends requests whose time is over. Cost: O(log n) per deadline that passed.
 template <class Core>
 void end_expired(Core& core, std::int64_t now_ns) {
-  if (core.timed_requests == 0) return;
-  std::vector<std::uint32_t>& over = core.scratch;
-  over.clear();
-  core.requests.for_each_request([&](std::uint32_t family) {
-    if (expired(core.requests[family], now_ns)) over.push_back(family);
-  });
-  const auto serial = [&](std::uint32_t slot) { return core.requests[slot].key.serial; };
-  std::sort(over.begin(), over.end(), [&](std::uint32_t a, std::uint32_t b) { return serial(a) < serial(b); });
-  for (const std::uint32_t family : over) end_request(core, family, FinishReason::kDeadline);
+  while (!core.deadlines.empty() && core.deadlines[0].key.rank <= now_ns) {
+    const std::uint32_t family = core.deadlines[0].slot;
+    core.deadlines.remove(family, core.deadline_positions);
+    core.requests[family].timed = false;
+    if (expired(core.requests[family], now_ns)) {
+      end_request(core, family, FinishReason::kDeadline);
+    } else {
+      watch_deadline(core, family, now_ns);
+    }
+  }
 }
 
 }  // namespace detail

@@ -52,6 +52,7 @@ struct PlanRecord {
   std::vector<PlannedRow> unsorted;
   std::vector<Victim> victims;
   std::vector<std::uint32_t> bypassed;  // slots, once per overtaking
+  std::vector<std::uint32_t> held;      // slots that wait for a prompt in the making
   std::vector<PlannedFork> forks;
   std::vector<EndedAnswer> ended;
   std::optional<Transaction> txn;
@@ -64,7 +65,7 @@ struct PlanRecord {
   StepStage stage = StepStage::kIdle;
 
   void reserve(std::size_t num_rows, std::size_t num_tokens, std::size_t num_groups) {
-    rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), bypassed.reserve(num_rows);
+    rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), bypassed.reserve(num_rows), held.reserve(128);
     forks.reserve(num_rows), ended.reserve(num_rows);
     batch.sequences.reserve(num_rows), batch.owners.reserve(num_rows), batch.kv_lens.reserve(num_rows);
     batch.logit_rows.reserve(num_rows), batch.samples.reserve(num_rows), batch.copies.reserve(2 * num_rows);
@@ -77,7 +78,7 @@ struct PlanRecord {
 
   void clear(std::int64_t num_groups) {
     batch.clear(num_groups);
-    rows.clear(), unsorted.clear(), victims.clear(), bypassed.clear();
+    rows.clear(), unsorted.clear(), victims.clear(), bypassed.clear(), held.clear();
     txn.reset();
     leader = kNoRequestSlot;
     window_released = 0;

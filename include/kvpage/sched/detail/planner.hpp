@@ -108,10 +108,11 @@ class Planner : public AdmissionPlanner<Core> {
 
   void admit_waiting() {
     core_.blocked.clear();
+    if (this->rows_in_use_ >= core_.config.max_seqs) return;
     collect_candidates();
     for (std::uint32_t slot = next_candidate(); slot != kNoRequestSlot; slot = next_candidate()) {
       Request& r = request(slot);
-      if (planned(r)) continue;
+      if (planned(r) || (by_hit() && waits_for_publish(slot))) continue;
       const bool starving = r.waiting_since_ns < starving_before_ns();
       if (step_.leader == kNoRequestSlot) step_.leader = slot;  // nobody runs: it may take the blocks of all that are parked
       AdmissionOutcome outcome = this->try_admit(slot);
@@ -152,6 +153,27 @@ class Planner : public AdmissionPlanner<Core> {
     return next_ranked_ == core_.ranked.size() ? kNoRequestSlot : core_.ranked[next_ranked_++].second;
   }
   [[nodiscard]] bool by_hit() const noexcept { return Core::kIndexed && core_.policies.order.kLongestHitFirst; }
+
+  static constexpr std::int64_t kWorthWaiting = 32;
+  static constexpr std::int64_t kMaxHeldSteps = 8;
+
+  /// True when a prompt that is being computed will soon be a longer hit than what is cached now.
+  bool waits_for_publish(std::uint32_t slot) {
+    const Request& r = request(slot);
+    if (r.held_steps >= kMaxHeldSteps || core_.running.empty()) return false;
+    std::int64_t cached = 0;
+    for (const auto& [hit, ranked] : core_.ranked) cached = ranked == slot ? -hit : cached;
+    for (const std::uint32_t other : core_.running) {
+      const Request& prompt = request(other);
+      if (prompt.num_computed >= prompt.prompt_tokens || prompt.name_space != r.name_space) continue;
+      const auto end = r.tokens.begin() + std::min(r.num_tokens(), prompt.num_tokens());
+      const std::int64_t shared = std::mismatch(r.tokens.begin(), end, prompt.tokens.begin()).first - r.tokens.begin();
+      if (shared - cached < kWorthWaiting) continue;
+      step_.held.push_back(slot);
+      return true;
+    }
+    return false;
+  }
 
   static constexpr std::size_t kMaxRanked = 128;
   void sort_by_hit() {

@@ -60,12 +60,6 @@ class RequestTable {
     }
   }
 
-  /// Calls fn(slot) for every request in flight (child 0).
-  template <class Fn>
-  void for_each_request(Fn&& fn) const {
-    for (const auto& [id, slot] : by_id_) fn(slot);
-  }
-
  private:
   std::pmr::memory_resource* memory_;
   std::pmr::deque<Request> slots_;

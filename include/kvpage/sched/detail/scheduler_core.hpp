@@ -32,6 +32,8 @@ struct SchedulerCore {
   RequestTable requests;
   TenantTable tenants;
   WaitingQueue waiting;
+  SlotHeap deadlines;  // of child 0 of requests in flight, the next moment to look at
+  std::vector<std::uint32_t> deadline_positions;
   std::vector<std::uint32_t> running;  // by (base priority, key, child)
   std::vector<std::uint32_t> parked;   // slots that wait with their blocks
   std::vector<std::uint32_t> deferred;  // answers that ended while a plan is open
@@ -48,7 +50,6 @@ struct SchedulerCore {
   std::int64_t last_now_ns = 0;
   std::int64_t aborts_in_a_row = 0;
   std::uint64_t next_serial = 0;
-  std::int64_t timed_requests = 0;  ///< in flight, with a deadline
   bool has_windows = false;
   bool shutting_down = false;
 

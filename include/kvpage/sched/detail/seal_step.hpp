@@ -59,6 +59,7 @@ CacheResult<StepId> seal_plan(Core& core) {
     if (row.admitted) apply_admission(core, row);
   }
   for (const std::uint32_t slot : step.bypassed) ++core.requests[slot].bypassed, ++core.stats.bypasses;
+  for (const std::uint32_t slot : step.held) ++core.requests[slot].held_steps;
   core.stats.window_released += step.window_released;
   core.stats.block_copies += static_cast<std::int64_t>(step.batch.copies.size());
   end_deferred(core);

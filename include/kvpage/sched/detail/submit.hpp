@@ -1,7 +1,7 @@
 /// \file submit: checks a request, then makes its records. The only place that takes memory after construction.
 #pragma once
 
-#include <kvpage/sched/detail/scheduler_core.hpp>
+#include <kvpage/sched/detail/finish.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -125,12 +125,14 @@ void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
     previous = slot;
   }
   ++core.next_serial;
-  if (spec.start_by_ns != 0 || spec.finish_by_ns != 0) ++core.timed_requests;
   core.requests.name(spec.id, family);
   core.waiting.reserve(core.requests.num_slots(), tenant.lane);
   reserve_more(core.deferred, core.requests.num_slots());
   reserve_more(core.parked, core.requests.num_slots());
   reserve_more(core.scratch, core.requests.num_slots());
+  core.deadline_positions.resize(core.requests.num_slots());
+  core.deadlines.reserve(core.requests.num_slots());
+  watch_deadline(core, family, core.requests[family].arrival_ns - 1);
   core.enqueue(family, core.last_now_ns);
 }
 

@@ -68,6 +68,7 @@ class SimBook {
     check(!answer.ended, "nothing follows the end of an answer", id);
     if (event.has_token) {
       check(answer.expects_token && answer.next_token == event.token, "a token is the one that was sampled for it", id);
+      check(!answer.stop_asked || event.finish == FinishReason::kStop, "an answer stops at its stop token", id);
       answer.context = answer.next;
       ++answer.num_new;
     }

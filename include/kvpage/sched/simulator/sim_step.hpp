@@ -115,6 +115,24 @@ class SimStep {
     book.check(batch.num_seqs() <= world_.config.limits.max_seqs, "a plan stays within max_seqs");
     book.check(refused || world_.scheduler.num_requests() == 0 || world_.scheduler.leader_advanced(), "every step advances the leader");
     for (std::size_t s = 0; s < batch.sequences.size(); ++s) check_sequence(batch, s);
+    if (!refused) check_leader(batch);
+  }
+
+  /// Whoever runs with the smallest key gets rows, or makes room for one with a smaller key.
+  void check_leader(const BatchPlan& batch) {
+    const Request* leader = nullptr;
+    for (std::size_t id = world_.first_open(); id < world_.book.requests.size(); ++id) {
+      for (std::uint32_t child = 0; child < world_.book.requests[id].answers.size(); ++child) {
+        const Request* r = world_.scheduler.find(RequestId{id}, child);
+        if (r != nullptr && r->state == RequestState::kRunning && (leader == nullptr || r->key < leader->key)) leader = r;
+      }
+    }
+    bool advanced = leader == nullptr;
+    for (const PlannedOwner& owner : batch.owners) {
+      const Request* r = world_.scheduler.find(owner.request, owner.child);
+      advanced = advanced || (r != nullptr && r->key <= leader->key);
+    }
+    world_.book.check(advanced, "the request with the smallest key gets rows");
   }
 
   void check_sequence(const BatchPlan& batch, std::size_t s) {
@@ -172,6 +190,8 @@ class SimStep {
     const std::uint64_t own = logits[static_cast<std::size_t>(planned.logit_index)];
     world_.book.check(own == answer.context.logits(), "logits are those of the answer alone with unlimited memory",
                       static_cast<std::int64_t>(planned.request.value));
+    const bool right_draw = planned.position == answer.context.num_tokens() && planned.seed == r.spec.seed;
+    world_.book.check(right_draw, "a draw has the position and the seed of its answer", static_cast<std::int64_t>(planned.request.value));
     SampleResult result{.token = toy::draw(own, planned, SimBook::kVocab)};
     SimAnswer* source = &answer;
     if (r.spec.beam && r.spec.num_samples > 1 && planned.position > static_cast<std::int64_t>(r.prompt.size())) {

@@ -17,6 +17,7 @@ class ToyContext {
     slots_.push_back(toy::slot_of(token, static_cast<std::int64_t>(slots_.size()), name_space_));
     if (config_->window(0) == 0) full_ = toy::fold(full_, slots_.back());
   }
+  [[nodiscard]] std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(slots_.size()); }
   /// The hash of everything that the newest token sees, over all groups.
   [[nodiscard]] std::uint64_t logits() const {
     std::uint64_t seen = config_->window(0) == 0 ? full_ : toy::kNothingSeen;
