@@ -161,8 +161,8 @@ void SwarmRunner<A>::drain() {
     txn_.reset();
   };
   for (const SwarmSeq& seq : seqs_) alone([&] { txn_->release(seq.id).value(); });
-  for (const auto& [block, generation] : refs_) {
-    alone([&] { txn_->free_block(kvpage::BlockRef{block, generation}).value(); });
+  for (const auto& held : refs_) {
+    alone([&] { txn_->free_block(kvpage::BlockRef{held.first, held.second}).value(); });
   }
   for (const kvpage::PinId pin : pins_) static_cast<void>(allocator_.unpin(pin).has_value());
   allocator_.check_invariants();

@@ -158,10 +158,10 @@ void SwarmRunner<A>::raw() {
     return;
   }
   const auto at = static_cast<std::size_t>(below(static_cast<std::int64_t>(refs_.size())));
-  const auto [block, generation] = refs_[at];
+  const auto held = refs_[at];
   if (draw == 2) {
-    if (tried("raw_share", [&] { return txn_->share_block(kvpage::BlockRef{block, generation}); })) refs_.emplace_back(block, generation);
-  } else if (tried("raw_free", [&] { return txn_->free_block(kvpage::BlockRef{block, generation}); })) {
+    if (tried("raw_share", [&] { return txn_->share_block(kvpage::BlockRef{held.first, held.second}); })) refs_.push_back(held);
+  } else if (tried("raw_free", [&] { return txn_->free_block(kvpage::BlockRef{held.first, held.second}); })) {
     refs_.erase(refs_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 }
