@@ -1,5 +1,6 @@
 // The production scheduler and allocator against their oracles, on thousands of seeds.
 #include <kvpage/sched/simulator/sim_shrink.hpp>
+#include <kvpage/sched/simulator/sim_trace.hpp>
 
 #include "support/catch.hpp"
 #include "support/environment.hpp"
@@ -80,7 +81,9 @@ TEST_CASE("sched.simulator.a_seed_and_its_trace_replay_bit_for_bit", "[sched]") 
     std::vector<SimAction> trace;
     const SimReport first = simulate(config, &trace);
     CHECK(simulate(config).digest == first.digest);
-    const SimReport again = replay(config, trace);
+    const SimTrace read = read_sim_trace(to_text({seed, trace})).value();
+    REQUIRE(read.actions == trace);
+    const SimReport again = replay(draw_sim_config(read.seed), read.actions);
     CHECK(again.digest == first.digest);
     CHECK(again.sealed_steps == first.sealed_steps);
     CHECK(again.stats.recomputed_tokens == first.stats.recomputed_tokens);
@@ -114,4 +117,20 @@ TEST_CASE("sched.simulator.a_failing_trace_shrinks_to_what_matters", "[sched]") 
     ++shrunk;
   }
   CHECK(shrunk >= 5);
+}
+
+TEST_CASE("sched.simulator.a_text_that_is_no_trace_is_refused_with_its_line", "[sched]") {
+  const auto line_of = [](std::string_view text) {
+    const auto trace = read_sim_trace(text);
+    return trace ? -1 : trace.error().line;
+  };
+  CHECK(line_of("kvpage-sim 1 7\nstep 1 2\nlost 0 18446744073709551615\n") == -1);
+  CHECK(line_of("") == 1);
+  CHECK(line_of("kvpage-sim 2 7\nstep 1 2\n") == 1);
+  CHECK(line_of("kvpage-sim 1 x\nstep 1 2\n") == 1);
+  CHECK(line_of("kvpage-sim 1 7\n") == 1);
+  CHECK(line_of("kvpage-sim 1 7\nstep 1 2\nsteps 1 2\n") == 3);
+  CHECK(line_of("kvpage-sim 1 7\nstep 4294967296 2\n") == 2);
+  CHECK(line_of("kvpage-sim 1 7\nstep 1\n") == 2);
+  CHECK(line_of("kvpage-sim 1 7\nstep 1 2 3\n") == 2);
 }
