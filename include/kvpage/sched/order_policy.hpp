@@ -11,7 +11,7 @@ KVPAGE_BEGIN_NAMESPACE
 struct OrderDefaults {
   static constexpr bool kFairLanes = false;        ///< one lane per tenant; the one with the least work done goes first
   static constexpr bool kLongestHitFirst = false;  ///< among the first candidates, the one with the most cached tokens
-  static constexpr bool kOnlyWhenEmpty = false;    ///< admit only when nobody runs
+  static constexpr bool kOnlyWhenEmpty = false;    ///< a batch is formed when nobody runs, and ends before the next one
   /// Preemption compares this, smaller = more urgent; equals never preempt each other for a row.
   [[nodiscard]] std::int64_t priority(const Request&) const noexcept { return 0; }
 };

@@ -5,7 +5,8 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// By arrival, and only when nobody runs: what continuous batching is measured against.
+/// By arrival. Whoever waits when nobody runs forms a batch of at most max_seqs; it ends before the next one starts. What continuous
+/// batching is measured against.
 struct StaticBatch : OrderDefaults {
   static constexpr bool kOnlyWhenEmpty = true;
   [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }

@@ -16,12 +16,10 @@ class Planner : public AdmissionPlanner<Core> {
     const bool empty = core_.running.empty();
     step_.leader = find_leader();
     if (!empty && !new_leader_takes_over()) this->plan_running(step_.leader);
-    if (core_.policies.order.kOnlyWhenEmpty && !empty) {
-      plan_others();
-      return;
-    }
-    admit_urgent();
+    const bool closed = core_.policies.order.kOnlyWhenEmpty && !empty && core_.batch_closed;
+    if (!closed) admit_urgent();
     plan_others();
+    if (closed) return;
     this->running_known_ = false;
     if (!step_.preempted_for_growth) admit_waiting();
   }

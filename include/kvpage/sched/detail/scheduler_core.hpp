@@ -50,6 +50,8 @@ struct SchedulerCore {
   std::int64_t last_now_ns = 0;
   std::int64_t aborts_in_a_row = 0;
   std::uint64_t next_serial = 0;
+  std::int64_t batch_size = 0;  ///< admitted since nobody ran
+  bool batch_closed = false;    ///< that batch is full, or everybody who was there is in it
   bool has_windows = false;
   bool shutting_down = false;
 

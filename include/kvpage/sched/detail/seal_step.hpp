@@ -54,10 +54,14 @@ CacheResult<StepId> seal_plan(Core& core) {
   step.id = *id;
   step.txn.reset();
   step.stage = StepStage::kSealed;
+  if (core.running.empty()) core.batch_size = 0, core.batch_closed = false;
   for (const Victim& victim : step.victims) apply_victim(core, victim);
   for (const PlannedRow& row : step.rows) {
-    if (row.admitted) apply_admission(core, row);
+    if (!row.admitted) continue;
+    apply_admission(core, row);
+    ++core.batch_size;
   }
+  core.batch_closed = core.batch_closed || core.batch_size >= core.config.max_seqs || core.waiting.empty();
   for (const std::uint32_t slot : step.bypassed) ++core.requests[slot].bypassed, ++core.stats.bypasses;
   for (const std::uint32_t slot : step.held) ++core.requests[slot].held_steps;
   core.stats.window_released += step.window_released;

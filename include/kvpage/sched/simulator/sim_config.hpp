@@ -5,6 +5,8 @@
 #include <kvpage/cache/block_allocator_config.hpp>
 #include <kvpage/sched/scheduler_config.hpp>
 
+#include <algorithm>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// Numbers of one simulation: the n-th number of a seed and purpose.
@@ -77,6 +79,9 @@ inline void draw_features(SimRandom& random, SimFeatures& f) {
   }
   const std::int64_t largest = ceil_div(config.max_prompt + config.max_new, pool.block_size) * pool.num_groups;
   pool.num_blocks = config.features.tiny_pool ? largest + 1 : largest * random.in(1, 4) + random.in(0, 16);
+  if (config.features.tiny_pool && random.one_in(3)) {  // some prompts never fit, some answers fill the pool
+    pool.num_blocks = std::max(pool.num_groups, largest * random.in(2, 4) / 5);
+  }
   SchedulerConfig& limits = config.limits;
   limits.max_seqs = random.in(1, 6);
   pool.max_seqs = limits.max_seqs + random.in(0, 6);
