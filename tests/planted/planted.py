@@ -191,11 +191,12 @@ def main():
     parser.add_argument("command", choices=["run", "rotate", "matrix"])
     parser.add_argument("values", nargs="*", help="names (run, matrix; patterns allowed) or a count (rotate)")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for copies and programs")
-    parser.add_argument("--compiler", required=True, help="C++ compiler, with a launcher before it if wanted, separated by ;")
+    parser.add_argument("--compiler", required=True, nargs="+", help="C++ compiler, with a launcher before it if wanted (ccache g++)")
     parser.add_argument("--catch-main", type=pathlib.Path, required=True, help="object file with Catch2's main")
     parser.add_argument("--patches", type=pathlib.Path, default=PATCHES, help="folder of the faults")
     options = parser.parse_args()
-    workshop = Workshop(options.work.resolve(), [word for word in options.compiler.split(";") if word], options.catch_main.resolve())
+    compiler = [word for words in options.compiler for word in words.split(";") if word]
+    workshop = Workshop(options.work.resolve(), compiler, options.catch_main.resolve())
     try:
         faults = read_faults(options.patches)
         if options.command == "matrix":
