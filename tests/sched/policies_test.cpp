@@ -74,7 +74,7 @@ TEST_CASE("sched.policies.who_goes_first", "[sched]") {
   const auto order_of = [&](std::size_t order, const std::vector<RequestSpec>& specs) {
     Fixture f{pool, one, policies_of(order, 0)};
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      const Tokens prompt = tokens_from(static_cast<TokenId>(10 * specs[i].tenant), 8 + static_cast<std::size_t>(specs[i].seed));
+      const Tokens prompt = tokens_from(static_cast<TokenId>(10 * specs[i].tenant), 8 + static_cast<std::size_t>(specs[i].seed.value_or(0)));
       REQUIRE(f.submit(i, prompt, 2, specs[i]));
       ++f.env.time_ns;
     }

@@ -30,10 +30,11 @@ using SchedCache = kvpage::BlockAllocator<kvpage::PrefixIndex<>, kvpage::Lru, Al
 
 struct TestEnv {
   std::int64_t time_ns = 0;
+  std::uint64_t seed = 0;
   std::vector<kvpage::RequestEvent> events{};
   std::pmr::memory_resource* resource = std::pmr::get_default_resource();
   std::int64_t now_ns() const { return time_ns; }
-  std::uint64_t draw_seed() const { return 1; }
+  std::uint64_t draw_seed() const { return seed; }
   std::pmr::memory_resource* memory() const { return resource; }
   kvpage::StepCosts costs() const { return {}; }
   void on_event(const kvpage::RequestEvent& event) { events.push_back(event); }

@@ -27,3 +27,15 @@ TEST_CASE("sched.scheduler.many_requests_do_not_change_each_others_text", "[sche
   CHECK(f.scheduler.stats().preempted_recompute > 0);
   CHECK(f.scheduler.stats().cached_tokens > 0);
 }
+
+TEST_CASE("sched.scheduler.a_missing_seed_is_drawn", "[sched]") {
+  SchedFixture<> f{{.num_blocks = 16, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  f.env.seed = 77;
+  const Tokens prompt = tokens_from(3, 10);
+  CHECK(f.submit(1, prompt, 5).value().seed == 77);
+  CHECK(f.submit(2, prompt, 5, {.seed = 0}).value().seed == 0);
+  f.run();
+  CHECK(f.text(1) == f.expected(prompt, 5, 0, 77));
+  CHECK(f.text(2) == f.expected(prompt, 5, 0, 0));
+  CHECK(f.text(1) != f.text(2));
+}

@@ -1,18 +1,18 @@
 /// \file ContinuousScheduler: decides which tokens of which requests run in the next step.
 #pragma once
 
-#include <kvpage/sched/admission_policy.hpp>
+#include <kvpage/sched/admission_learned_growth.hpp>
 #include <kvpage/sched/detail/commit_step.hpp>
 #include <kvpage/sched/detail/planner.hpp>
 #include <kvpage/sched/detail/seal_step.hpp>
 #include <kvpage/sched/detail/submit.hpp>
 #include <kvpage/sched/detail/write_plan.hpp>
-#include <kvpage/sched/order_policy.hpp>
+#include <kvpage/sched/order_fcfs.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// The three decisions that a user may replace.
-template <OrderPolicy OrderType, AdmissionPolicy AdmissionType, PreemptionPolicy PreemptionType = PreemptByCost>
+template <OrderPolicy OrderType = Fcfs, AdmissionPolicy AdmissionType = LearnedGrowth, PreemptionPolicy PreemptionType = PreemptByCost>
 struct SchedulerPolicies {
   OrderType order{};
   AdmissionType admission{};
@@ -25,7 +25,7 @@ struct SchedulerPolicies {
 /// caught up, and the row of its last token gives logits. Each step is planned, looked at, and then sealed or dropped:
 ///
 /// ```cpp
-/// using Scheduler = kvpage::ContinuousScheduler<Allocator, kvpage::SchedulerPolicies<kvpage::Fcfs, kvpage::LearnedGrowth>, Env>;
+/// using Scheduler = kvpage::ContinuousScheduler<Allocator, kvpage::SchedulerPolicies<>, Env>;
 /// Scheduler scheduler{{.budget_tokens = 512, .max_seqs = 32}, allocator, {}, env};
 /// auto ticket = scheduler.submit({.id = RequestId{1}, .prompt = prompt, .max_new_tokens = 64});  // or a Refusal with both numbers
 ///
@@ -71,6 +71,7 @@ class ContinuousScheduler {
   [[nodiscard]] Expected<Ticket, Refusal> submit(const RequestSpec& spec) {
     core_.now();
     auto ticket = detail::check_request(core_, spec);
+    if (ticket) ticket->seed = spec.seed ? *spec.seed : core_.env->draw_seed();
     if (ticket) detail::accept_request(core_, spec, *ticket);
     return ticket;
   }

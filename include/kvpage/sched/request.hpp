@@ -4,6 +4,7 @@
 #include <kvpage/base/expected.hpp>
 #include <kvpage/cache/block_ids.hpp>
 
+#include <optional>
 #include <span>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -37,7 +38,7 @@ struct RequestSpec {
   bool beam = false;                ///< the answers run in lockstep and may continue each other, see SampleResult::source
   NamespaceId name_space{};
   std::span<const TokenId> stop_tokens{};
-  std::uint64_t seed = 0;           ///< of its draws; travels into the plan
+  std::optional<std::uint64_t> seed{};  ///< of its draws; drawn from the environment when missing
   std::int64_t priority = 0;        ///< 0 = most urgent; offline work has a large one
   std::uint32_t tenant = 0;
   std::int64_t start_by_ns = 0;     ///< 0 = none; ends with kDeadline when it still waits then

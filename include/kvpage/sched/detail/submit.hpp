@@ -25,7 +25,7 @@ std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_
 template <class Core>
 Expected<Ticket, Refusal> clamp_to_limits(const Core& core, const RequestSpec& spec) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
-  Ticket ticket{.id = spec.id, .max_new_tokens = spec.max_new_tokens, .seed = spec.seed};
+  Ticket ticket{.id = spec.id, .max_new_tokens = spec.max_new_tokens};
   if (prompt >= core.config.context_limit) {
     return refuse_request(RefusalKind::kContextLimit, prompt, core.config.context_limit, "tokens");
   }

@@ -190,7 +190,7 @@ class SimStep {
     const std::uint64_t own = logits[static_cast<std::size_t>(planned.logit_index)];
     world_.book.check(own == answer.context.logits(), "logits are those of the answer alone with unlimited memory",
                       static_cast<std::int64_t>(planned.request.value));
-    const bool right_draw = planned.position == answer.context.num_tokens() && planned.seed == r.spec.seed;
+    const bool right_draw = planned.position == answer.context.num_tokens() && planned.seed == r.ticket.seed;
     world_.book.check(right_draw, "a draw has the position and the seed of its answer", static_cast<std::int64_t>(planned.request.value));
     SampleResult result{.token = toy::draw(own, planned, SimBook::kVocab)};
     SimAnswer* source = &answer;

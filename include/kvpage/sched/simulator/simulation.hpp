@@ -62,7 +62,8 @@ class Simulation {
     const auto id = static_cast<std::uint64_t>(world_.book.requests.size());
     world_.book.requests.emplace_back();
     SimRequest& r = world_.book.requests.back();
-    RequestSpec spec{.id = RequestId{id}, .max_new_tokens = random.in(1, world_.config.max_new), .seed = random.next()};
+    RequestSpec spec{.id = RequestId{id}, .max_new_tokens = random.in(1, world_.config.max_new)};
+    if (random.one_in(2)) spec.seed = random.next();
     const std::int64_t length = random.in(1, world_.config.max_prompt);
     const std::uint64_t family = f.shared_prefixes ? static_cast<std::uint64_t>(random.in(0, 2)) : id;
     const std::int64_t own_from = f.shared_prefixes ? random.in(0, length) : 0;
@@ -83,7 +84,9 @@ class Simulation {
     if (f.deadlines && random.one_in(6)) spec.start_by_ns = now + random.in(1, 50'000'000);
     if (random.one_in(20)) spec.max_hit_tokens = random.in(0, length);
     const auto ticket = world_.scheduler.submit(spec);
-    if (ticket) world_.book.open(spec, *ticket);
+    if (!ticket) return;
+    world_.book.check(!spec.seed || ticket->seed == *spec.seed, "a ticket names the seed of its request", static_cast<std::int64_t>(id));
+    world_.book.open(spec, *ticket);
   }
 
   /// Half of the time while a step is in flight.

@@ -45,7 +45,7 @@ class ToyContext {
     const auto position = static_cast<std::int64_t>(spec.prompt.size() + text.size());
     const std::uint64_t seen = context.logits();
     if (logits != nullptr) logits->push_back(seen);
-    text.push_back(toy::draw(seen, {.child = child, .position = position, .seed = spec.seed}, vocab_size));
+    text.push_back(toy::draw(seen, {.child = child, .position = position, .seed = spec.seed.value_or(0)}, vocab_size));
     if (std::find(spec.stop_tokens.begin(), spec.stop_tokens.end(), text.back()) != spec.stop_tokens.end()) break;
     context.append(text.back());
   }
