@@ -6,7 +6,7 @@ using namespace kvpage;
 using namespace kvpage_test;
 
 TEST_CASE("sched.answers.one_prompt_is_computed_for_all", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 64, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 8}};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 8}};
   const Tokens prompt = tokens_from(1, 18);
   REQUIRE(f.submit(1, prompt, 7, {.num_samples = 5, .seed = 9}));
   f.run();
@@ -17,7 +17,7 @@ TEST_CASE("sched.answers.one_prompt_is_computed_for_all", "[sched]") {
 }
 
 TEST_CASE("sched.answers.answers_without_a_row_wait", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 2}};
+  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 2}};
   const Tokens prompt = tokens_from(1, 18);
   REQUIRE(f.submit(1, prompt, 7, {.num_samples = 5, .seed = 9}));
   f.run();
@@ -27,7 +27,7 @@ TEST_CASE("sched.answers.answers_without_a_row_wait", "[sched]") {
 
 TEST_CASE("sched.answers.a_beam_continues_the_answers_that_its_results_name", "[sched]") {
   for (const bool preempt : {false, true}) {
-    SchedFixture<> f{{.num_blocks = 64, .block_size = 4, .max_seqs = 12}, {.budget_tokens = 64, .max_seqs = 6, .max_chunk_tokens = 5}};
+    SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 12}, {.budget_tokens = 64, .max_seqs = 6, .max_chunk_tokens = 5}};
     const Tokens prompt = tokens_from(1, 10);
     REQUIRE(f.submit(1, prompt, 6, {.num_samples = 3, .beam = true}));
     std::vector<Tokens> answers(3);
@@ -60,7 +60,7 @@ TEST_CASE("sched.answers.a_beam_continues_the_answers_that_its_results_name", "[
 }
 
 TEST_CASE("sched.answers.blocks_behind_a_window_go_while_the_request_runs", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4, .num_groups = 2, .window_tokens = {0, 8}},
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4, .num_groups = 2, .window_tokens = {0, 8}},
                    {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 6}};
   const Tokens prompt = tokens_from(1, 40);
   REQUIRE(f.submit(1, prompt, 20));
@@ -74,7 +74,7 @@ TEST_CASE("sched.answers.blocks_behind_a_window_go_while_the_request_runs", "[sc
 }
 
 TEST_CASE("sched.answers.pins_yield_to_the_leader", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}};
+  SchedFixture f{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}};
   REQUIRE(f.submit(1, tokens_from(50, 15), 1));
   f.run();
   f.cache.pin(f.cache.match({.tokens = tokens_from(50, 12)})).value();
@@ -86,7 +86,7 @@ TEST_CASE("sched.answers.pins_yield_to_the_leader", "[sched]") {
 }
 
 TEST_CASE("sched.answers.a_full_hit_computes_one_row_and_writes_nothing", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}};
   const Tokens prompt = tokens_from(1, 12);
   REQUIRE(f.submit(1, prompt, 4));
   f.run();
@@ -101,7 +101,7 @@ TEST_CASE("sched.answers.a_full_hit_computes_one_row_and_writes_nothing", "[sche
 }
 
 TEST_CASE("sched.answers.a_step_allocates_nothing", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 6}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 6}};
   f.env.events.reserve(100'000);
   std::size_t in_steps = 0;
   std::uint64_t id = 0;

@@ -7,7 +7,7 @@ using namespace kvpage;
 using namespace kvpage_test;
 
 TEST_CASE("bug.B19.a_lost_client_leaves_no_row_behind", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 40, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 24, .max_seqs = 4, .max_chunk_tokens = 5}};
+  SchedFixture f{{.num_blocks = 40, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 24, .max_seqs = 4, .max_chunk_tokens = 5}};
   std::mt19937_64 rng{19};
   int seen[5] = {};  // queued, in a prompt chunk, first token, decoding, in the step of the last token
   for (std::uint64_t round = 0; round < 200; ++round) {
@@ -53,7 +53,7 @@ TEST_CASE("bug.B19.a_lost_client_leaves_no_row_behind", "[sched]") {
 
 TEST_CASE("bug.B20.answers_end_one_by_one_and_the_request_with_the_last", "[sched]") {
   const Tokens prompt = tokens_from(2, 20);
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   REQUIRE(f.submit(1, prompt, 30, {.num_samples = 3, .seed = 42}));
   f.step();
   for (std::uint32_t child = 0; child < 3; ++child) {
@@ -81,7 +81,7 @@ TEST_CASE("bug.B20.answers_end_one_by_one_and_the_request_with_the_last", "[sche
 }
 
 TEST_CASE("bug.B20.the_end_of_the_request_ends_all_answers", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   REQUIRE(f.submit(2, tokens_from(2, 20), 30, {.num_samples = 3, .seed = 42}));
   f.step();
   f.step();
@@ -104,7 +104,7 @@ TEST_CASE("bug.B20.the_end_of_the_request_ends_all_answers", "[sched]") {
 }
 
 TEST_CASE("bug.B33.a_row_that_cannot_be_sampled_ends_its_own_request", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   for (std::uint64_t id = 1; id <= 3; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 6), 8));
   f.step();
   f.step();
@@ -138,7 +138,7 @@ struct CountingMemory : std::pmr::memory_resource {
 
 TEST_CASE("bug.B67.numbers_are_judged_before_anything_is_allocated_for_them", "[sched]") {
   CountingMemory memory;
-  SchedFixture<> f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}, {}, {.resource = &memory}};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}, {}, {.resource = &memory}};
   const std::size_t calls = memory.calls;
   const auto kind_of = [&](RequestSpec spec, std::int64_t max_new) {
     const auto result = f.submit(1, tokens_from(0, 5), max_new, spec);

@@ -1,6 +1,4 @@
 // Public bug reports about schedulers, as tests.
-#include <kvpage/sched/order_priority.hpp>
-
 #include "sched/sched_fixture.hpp"
 
 #include <set>
@@ -9,11 +7,11 @@ using namespace kvpage;
 using namespace kvpage_test;
 
 namespace {
-using Priorities = SchedulerPolicies<PriorityOrder, ReserveChunk>;
+const Policies kPriorities{AnyOrder{PriorityOrder{}}, {}, {}};
 }  // namespace
 
 TEST_CASE("bug.B11.a_request_that_never_fits_blocks_nobody", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 10, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 256, .max_seqs = 4, .context_limit = 512}};
+  SchedFixture f{{.num_blocks = 10, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 256, .max_seqs = 4, .context_limit = 512}};
   const auto refused = f.submit(1, tokens_from(0, 200), 10);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == RefusalKind::kNeverFits);
@@ -40,7 +38,7 @@ TEST_CASE("bug.B13.chunks_are_decided_on_what_the_hit_leaves", "[sched]") {
   };
   const std::vector<Case> cases = {{700, 650, {50}}, {1024, 512, {512}}, {513, 0, {512, 1}}, {513, 512, {1}}};
   for (const Case& c : cases) {
-    SchedFixture<> f{{.num_blocks = 256, .block_size = 16, .max_seqs = 2}, {.budget_tokens = 2048, .max_seqs = 2, .max_chunk_tokens = 512}};
+    SchedFixture f{{.num_blocks = 256, .block_size = 16, .max_seqs = 2}, {.budget_tokens = 2048, .max_seqs = 2, .max_chunk_tokens = 512}};
     const Tokens prompt = tokens_from(0, c.prompt);
     if (c.cached > 0) REQUIRE(f.submit(1, Tokens(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(c.cached)), 1));
     f.run();
@@ -59,7 +57,7 @@ TEST_CASE("bug.B13.chunks_are_decided_on_what_the_hit_leaves", "[sched]") {
 
 TEST_CASE("bug.B15.a_victim_is_not_in_the_plan", "[sched]") {
   for (const bool low_first : {true, false}) {
-    SchedFixture<Priorities> f{{.num_blocks = 4, .block_size = 16, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}};
+    SchedFixture f{{.num_blocks = 4, .block_size = 16, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}, kPriorities};
     const Tokens low = tokens_from(1, 31);
     const Tokens high = tokens_from(40, 31);
     if (low_first) REQUIRE(f.submit(5, low, 8, {.priority = 5}));
@@ -93,7 +91,7 @@ TEST_CASE("bug.B15.a_victim_is_not_in_the_plan", "[sched]") {
 }
 
 TEST_CASE("bug.B16.an_urgent_request_takes_a_row_and_equals_never_do", "[sched]") {
-  SchedFixture<Priorities> f{{.num_blocks = 64, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 1}};
+  SchedFixture f{{.num_blocks = 64, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 1}, kPriorities};
   const Tokens low = tokens_from(1, 10);
   REQUIRE(f.submit(9, low, 200, {.priority = 9}));
   for (int i = 0; i < 5; ++i) f.step();
@@ -116,7 +114,7 @@ TEST_CASE("bug.B16.an_urgent_request_takes_a_row_and_equals_never_do", "[sched]"
   CHECK(f.scheduler.stats().recomputed_tokens == 0);
   CHECK(f.scheduler.stats().preempted_keep == 1);
 
-  SchedFixture<Priorities> g{{.num_blocks = 64, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 3}};
+  SchedFixture g{{.num_blocks = 64, .block_size = 16, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 3}, kPriorities};
   REQUIRE(g.submit(1, tokens_from(1, 4), 50, {.priority = 9}));
   REQUIRE(g.submit(2, tokens_from(2, 4), 50, {.priority = 9}));
   REQUIRE(g.submit(3, tokens_from(3, 4), 50, {.priority = 2}));
@@ -128,7 +126,7 @@ TEST_CASE("bug.B16.an_urgent_request_takes_a_row_and_equals_never_do", "[sched]"
 }
 
 TEST_CASE("bug.B18.the_context_limit_is_exact", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 128, .block_size = 1024, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .context_limit = 16}};
+  SchedFixture f{{.num_blocks = 128, .block_size = 1024, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .context_limit = 16}};
   CHECK(f.submit(14, tokens_from(0, 14), 10).value().max_new_tokens == 2);
   CHECK(f.submit(15, tokens_from(0, 15), 10).value().max_new_tokens == 1);
   for (const std::size_t length : {std::size_t{16}, std::size_t{17}}) {
@@ -144,7 +142,7 @@ TEST_CASE("bug.B18.the_context_limit_is_exact", "[sched]") {
   CHECK(f.reason(14) == FinishReason::kLength);
   CHECK(f.reason(15) == FinishReason::kLength);
 
-  SchedFixture<> g{{.num_blocks = 128, .block_size = 1024, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .context_limit = 128'000}};
+  SchedFixture g{{.num_blocks = 128, .block_size = 1024, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .context_limit = 128'000}};
   const Ticket ticket = g.submit(1, tokens_from(0, 62'466), 65'535).value();
   CHECK(ticket.max_new_tokens == 65'534);
   CHECK(ticket.limit_reason == FinishReason::kLength);
@@ -154,10 +152,10 @@ TEST_CASE("bug.B18.the_context_limit_is_exact", "[sched]") {
 TEST_CASE("bug.B53.a_draw_depends_on_seed_position_and_answer_alone", "[sched]") {
   const Tokens prompt = tokens_from(7, 9);
   const RequestSpec seeded{.seed = 42};
-  SchedFixture<> alone{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture alone{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   REQUIRE(alone.submit(1, prompt, 16, seeded));
   alone.run();
-  SchedFixture<> mixed{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture mixed{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   REQUIRE(mixed.submit(7, tokens_from(20, 5), 16, {.seed = 5}));
   REQUIRE(mixed.submit(1, prompt, 16, seeded));
   REQUIRE(mixed.submit(2, prompt, 16, seeded));  // twice in one batch

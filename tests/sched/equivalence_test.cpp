@@ -86,7 +86,7 @@ class EquivalenceRuns {
     end->commit().value();
   }
 
-  SchedFixture<> f_;
+  SchedFixture f_;
   Tokens prompt_;
   Tokens text_;
   std::vector<std::uint64_t> logits_;

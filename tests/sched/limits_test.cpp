@@ -1,7 +1,4 @@
 // Typed refusals, deadlines, guards against starvation, and what cancel, drop and abort leave behind.
-#include <kvpage/sched/order_priority.hpp>
-#include <kvpage/sched/order_shortest.hpp>
-
 #include "sched/sched_fixture.hpp"
 
 using namespace kvpage;
@@ -27,7 +24,7 @@ void check_refused(const Result& result, const Refused& expected) {
 TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sched]") {
   SchedulerConfig config{.budget_tokens = 32, .max_seqs = 4, .context_limit = 60, .max_waiting = 3, .max_waiting_tokens = 40,
                          .max_tenant_requests = 2};
-  SchedFixture<> f{kPool, config};
+  SchedFixture f{kPool, config};
   check_refused(f.submit(1, {}, 4), {RefusalKind::kEmptyPrompt, 0, 1});
   check_refused(f.submit(1, tokens_from(0, 4), 4, {.num_samples = 129}), {RefusalKind::kBadCount, 129, 128});
   check_refused(f.submit(1, tokens_from(0, 4), 0), {RefusalKind::kBadCount, 0, 1});
@@ -43,7 +40,7 @@ TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sche
   check_refused(f.submit(4, tokens_from(0, 4), 4), {RefusalKind::kShuttingDown, 1, 0});
   f.run();
 
-  SchedFixture<> g{kPool, {.budget_tokens = 32, .max_seqs = 4}};
+  SchedFixture g{kPool, {.budget_tokens = 32, .max_seqs = 4}};
   check_refused(g.submit(1, tokens_from(0, 65), 4), {RefusalKind::kNeverFits, 65, 64});
   check_refused(g.submit(1, tokens_from(0, 62), 4, {.num_samples = 4, .beam = true}), {RefusalKind::kNeverFits, 15 + 4 * 2, 16});
   CHECK(g.submit(1, tokens_from(0, 40), 40, {.num_samples = 2, .beam = true}).value().limit_reason == FinishReason::kCapacity);
@@ -63,11 +60,11 @@ TEST_CASE("sched.limits.configurations_that_cannot_work_are_named", "[sched]") {
   CHECK(error_of({.budget_tokens = 16, .max_seqs = 16}) == "budget_tokens must be at least max_seqs + chunk_align");
   CHECK(error_of({.max_seqs = 0}) == "max_seqs must be in [1, 2^20]");
   CHECK(error_of({.max_chunk_tokens = 3, .chunk_align = 4}) == "max_chunk_tokens must be at least chunk_align");
-  CHECK_THROWS_AS((SchedFixture<>{kPool, {.budget_tokens = 64, .max_seqs = 9}}), ConfigError);  // the cache has 8 sequences
+  CHECK_THROWS_AS((SchedFixture{kPool, {.budget_tokens = 64, .max_seqs = 9}}), ConfigError);  // the cache has 8 sequences
 }
 
 TEST_CASE("sched.limits.deadlines_end_waiting_and_running_requests", "[sched]") {
-  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 1}};
+  SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 1}};
   REQUIRE(f.submit(1, tokens_from(0, 4), 30, {.finish_by_ns = 100}));
   REQUIRE(f.submit(2, tokens_from(4, 4), 5, {.start_by_ns = 50}));
   REQUIRE(f.submit(3, tokens_from(8, 4), 5, {.start_by_ns = 150}));
@@ -87,9 +84,9 @@ TEST_CASE("sched.limits.deadlines_end_waiting_and_running_requests", "[sched]") 
 }
 
 TEST_CASE("sched.limits.a_starving_request_goes_first", "[sched]") {
-  using Policies = SchedulerPolicies<Shortest, ReserveChunk>;
+  const Policies shortest{AnyOrder{Shortest{}}, {}, {}};
   for (const bool guard : {false, true}) {
-    SchedFixture<Policies> f{kPool, {.budget_tokens = 32, .max_seqs = 1, .starve_after_ns = guard ? 50 : 1'000'000}};
+    SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 1, .starve_after_ns = guard ? 50 : 1'000'000}, shortest};
     REQUIRE(f.submit(1, tokens_from(0, 4), 4));
     f.step();
     REQUIRE(f.submit(2, tokens_from(40, 20), 9));  // long: every newcomer is shorter
@@ -105,8 +102,7 @@ TEST_CASE("sched.limits.a_starving_request_goes_first", "[sched]") {
 }
 
 TEST_CASE("sched.limits.a_request_without_blocks_is_overtaken_max_bypasses_times", "[sched]") {
-  using Policies = SchedulerPolicies<Fcfs, ReservePrompt>;
-  SchedFixture<Policies> f{kPool, {.budget_tokens = 64, .max_seqs = 8, .max_bypasses = 5}};
+  SchedFixture f{kPool, {.budget_tokens = 64, .max_seqs = 8, .max_bypasses = 5}, {{}, AnyAdmission{ReservePrompt{}}, {}}};
   REQUIRE(f.submit(1, tokens_from(0, 30), 20));
   f.step();
   REQUIRE(f.submit(2, tokens_from(40, 40), 2));  // 10 of 16 blocks: not while 1 has 8
@@ -125,10 +121,10 @@ TEST_CASE("sched.limits.a_request_without_blocks_is_overtaken_max_bypasses_times
 }
 
 TEST_CASE("sched.limits.cancel_in_every_state_frees_the_blocks_within_one_step", "[sched]") {
-  using Policies = SchedulerPolicies<PriorityOrder, ReserveChunk>;
+  const Policies priorities{AnyOrder{PriorityOrder{}}, {}, {}};
   for (const char* state : {"waiting", "parked", "running", "plan open", "sealed", "sealed and aborted"}) {
     INFO(state);
-    SchedFixture<Policies> f{kPool, {.budget_tokens = 32, .max_seqs = 1}};
+    SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 1}, priorities};
     const std::string wanted = state;
     REQUIRE(f.submit(1, tokens_from(0, 9), 9, {.priority = 5}));
     if (wanted != "waiting") f.step();
@@ -153,7 +149,7 @@ TEST_CASE("sched.limits.cancel_in_every_state_frees_the_blocks_within_one_step",
 }
 
 TEST_CASE("sched.limits.a_dropped_plan_never_was", "[sched]") {
-  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 4, .max_chunk_tokens = 7}};
+  SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 4, .max_chunk_tokens = 7}};
   for (std::uint64_t id = 0; id < 5; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(20 * id), 12), 10));
   int steps = 0;
   do {
@@ -170,7 +166,7 @@ TEST_CASE("sched.limits.a_dropped_plan_never_was", "[sched]") {
 }
 
 TEST_CASE("sched.limits.aborts_in_a_row_are_reported_and_lose_nobody", "[sched]") {
-  SchedFixture<> f{kPool, {.budget_tokens = 32, .max_seqs = 4}};
+  SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 4}};
   REQUIRE(f.submit(1, tokens_from(0, 9), 6));
   for (int i = 1; i <= 4; ++i) {
     REQUIRE(f.plan());

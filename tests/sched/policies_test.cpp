@@ -1,6 +1,4 @@
 // One suite for every order and one for every admission: who goes first, that all end, and the bounds each of them promises.
-#include <kvpage/sched/simulator/sim_policies.hpp>
-
 #include "sched/sched_fixture.hpp"
 
 #include <random>
@@ -10,17 +8,15 @@ using namespace kvpage_test;
 
 namespace {
 
-using AnyPolicies = SchedulerPolicies<AnyOrder, AnyAdmission>;
-using Fixture = SchedFixture<AnyPolicies>;
 const char* const kOrders[] = {"Fcfs", "PriorityOrder", "Shortest", "LongestPrefix", "FairShare", "DeadlineOrder", "StaticBatch"};
 const char* const kAdmissions[] = {"ReserveChunk", "ReservePrompt", "ReserveFull", "LearnedGrowth"};
 constexpr std::size_t kFcfs = 0, kPriority = 1, kShortest = 2, kLongestPrefix = 3, kFairShare = 4, kDeadline = 5, kStaticBatch = 6;
 constexpr std::size_t kReserveFull = 2;
 
-AnyPolicies policies_of(std::size_t order, std::size_t admission) { return {AnyOrder::of(order), AnyAdmission::of(admission), {}}; }
+Policies policies_of(std::size_t order, std::size_t admission) { return {AnyOrder::of(order), AnyAdmission::of(admission), {}}; }
 
 /// A mixed load in a small pool; every text is checked.
-void mixed_load(Fixture& f, std::uint64_t seed) {
+void mixed_load(SchedFixture& f, std::uint64_t seed) {
   std::mt19937_64 rng{seed};
   std::vector<Tokens> prompts;
   for (std::uint64_t id = 0; id < 40; ++id) {
@@ -41,7 +37,7 @@ void mixed_load(Fixture& f, std::uint64_t seed) {
 }
 
 /// Ids in the order in which they first got rows, one sequence at a time.
-std::vector<std::uint64_t> served(Fixture& f) {
+std::vector<std::uint64_t> served(SchedFixture& f) {
   std::vector<std::uint64_t> ids;
   while (f.plan()) {
     for (const PlannedOwner& owner : f.batch->owners) {
@@ -59,7 +55,7 @@ TEST_CASE("sched.policies.every_order_with_every_admission_ends_every_request", 
   for (std::size_t order = 0; order < AnyOrder::kNumKinds; ++order) {
     for (std::size_t admission = 0; admission < AnyAdmission::kNumKinds; ++admission) {
       INFO(kOrders[order] << " with " << kAdmissions[admission]);
-      Fixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 20, .max_seqs = 5, .max_chunk_tokens = 9},
+      SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 20, .max_seqs = 5, .max_chunk_tokens = 9},
                 policies_of(order, admission)};
       mixed_load(f, order * 7 + admission);
       if (admission == kReserveFull && order != kPriority) CHECK(f.scheduler.stats().preempted_recompute == 0);
@@ -72,9 +68,10 @@ TEST_CASE("sched.policies.who_goes_first", "[sched]") {
   const BlockAllocatorConfig pool{.num_blocks = 64, .block_size = 4, .max_seqs = 2};
   const SchedulerConfig one{.budget_tokens = 64, .max_seqs = 1};
   const auto order_of = [&](std::size_t order, const std::vector<RequestSpec>& specs) {
-    Fixture f{pool, one, policies_of(order, 0)};
+    SchedFixture f{pool, one, policies_of(order, 0)};
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      const Tokens prompt = tokens_from(static_cast<TokenId>(10 * specs[i].tenant), 8 + static_cast<std::size_t>(specs[i].seed.value_or(0)));
+      const std::size_t length = 8 + static_cast<std::size_t>(specs[i].seed.value_or(0));
+      const Tokens prompt = tokens_from(static_cast<TokenId>(10 * specs[i].tenant), length);
       REQUIRE(f.submit(i, prompt, 2, specs[i]));
       ++f.env.time_ns;
     }
@@ -91,7 +88,7 @@ TEST_CASE("sched.policies.who_goes_first", "[sched]") {
 }
 
 TEST_CASE("sched.policies.waiting_makes_urgent", "[sched]") {
-  Fixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, policies_of(kPriority, 0)};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, policies_of(kPriority, 0)};
   REQUIRE(f.submit(0, tokens_from(0, 4), 40, {.priority = 0}));
   f.step();
   REQUIRE(f.submit(1, tokens_from(1, 4), 2, {.priority = 3}));
@@ -101,7 +98,7 @@ TEST_CASE("sched.policies.waiting_makes_urgent", "[sched]") {
 }
 
 TEST_CASE("sched.policies.static_batch_admits_when_the_last_one_has_ended", "[sched]") {
-  Fixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 2}, policies_of(kStaticBatch, 0)};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 2}, policies_of(kStaticBatch, 0)};
   for (std::uint64_t id = 0; id < 4; ++id) REQUIRE(f.submit(id, tokens_from(0, 4), id == 0 ? 10 : 2));
   for (int i = 0; i < 10; ++i) {
     REQUIRE(f.plan());
@@ -117,7 +114,7 @@ TEST_CASE("sched.policies.static_batch_admits_when_the_last_one_has_ended", "[sc
 }
 
 TEST_CASE("sched.policies.two_backlogged_tenants_get_equal_work", "[sched]") {
-  Fixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 3}, policies_of(kFairShare, 0)};
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 3}, policies_of(kFairShare, 0)};
   std::mt19937_64 rng{7};
   std::uint64_t id = 0;
   const auto feed = [&](std::uint32_t tenant, std::size_t longest) {
@@ -138,7 +135,7 @@ TEST_CASE("sched.policies.two_backlogged_tenants_get_equal_work", "[sched]") {
 }
 
 TEST_CASE("sched.policies.an_absent_tenant_gets_no_credit", "[sched]") {
-  Fixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 2}, policies_of(kFairShare, 0)};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 2}, policies_of(kFairShare, 0)};
   for (std::uint64_t id = 0; id < 20; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 10), 5, {.tenant = 1}));
   for (int i = 0; i < 20; ++i) f.step();
   REQUIRE(f.submit(100, tokens_from(50, 4), 2, {.tenant = 2}));
@@ -147,7 +144,7 @@ TEST_CASE("sched.policies.an_absent_tenant_gets_no_credit", "[sched]") {
 }
 
 TEST_CASE("sched.policies.offline_work_yields_to_urgent_work", "[sched]") {
-  Fixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 32, .max_seqs = 4}, policies_of(kPriority, 0)};
+  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 32, .max_seqs = 4}, policies_of(kPriority, 0)};
   for (std::uint64_t id = 0; id < 6; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(10 * id), 10), 8, {.priority = 50}));
   for (int i = 0; i < 3; ++i) f.step();
   REQUIRE(f.scheduler.num_running() >= 3);
@@ -178,7 +175,7 @@ TEST_CASE("sched.policies.learned_growth_falls_and_comes_back", "[sched]") {
 TEST_CASE("sched.policies.longest_prefix_waits_for_a_prompt_in_the_making", "[sched]") {
   std::int64_t rows_of_fcfs = 0;
   for (const std::size_t order : {kFcfs, kLongestPrefix}) {
-    Fixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 16},
+    SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 16},
               policies_of(order, 0)};
     REQUIRE(f.submit(1, tokens_from(0, 60), 2));
     f.step();

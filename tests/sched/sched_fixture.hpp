@@ -2,10 +2,8 @@
 #pragma once
 
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/sched/admission_learned_growth.hpp>
-#include <kvpage/sched/admission_reserve.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
-#include <kvpage/sched/order_fcfs.hpp>
+#include <kvpage/sched/simulator/sim_policies.hpp>
 #include <kvpage/sched/simulator/toy_model.hpp>
 #include <kvpage/sched/simulator/toy_oracle.hpp>
 
@@ -46,7 +44,9 @@ inline Tokens tokens_from(kvpage::TokenId first, std::size_t count) {
   return tokens;
 }
 
-template <class Policies = kvpage::SchedulerPolicies<kvpage::Fcfs, kvpage::ReserveChunk>>
+/// Every policy behind one type: the tests compile one scheduler.
+using Policies = kvpage::SchedulerPolicies<kvpage::AnyOrder, kvpage::AnyAdmission>;
+
 class SchedFixture {
  public:
   static constexpr kvpage::TokenId kVocab = 97;

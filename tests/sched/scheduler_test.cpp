@@ -5,7 +5,7 @@ using namespace kvpage;
 using namespace kvpage_test;
 
 TEST_CASE("sched.scheduler.one_request_says_what_the_oracle_says", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 16, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   const Tokens prompt = tokens_from(3, 10);
   CHECK(f.submit(1, prompt, 7).value().max_new_tokens == 7);
   CHECK(f.run() == 7);  // the prompt and the first token, then one token each
@@ -15,7 +15,7 @@ TEST_CASE("sched.scheduler.one_request_says_what_the_oracle_says", "[sched]") {
 }
 
 TEST_CASE("sched.scheduler.many_requests_do_not_change_each_others_text", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 24, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 16, .max_seqs = 6, .max_chunk_tokens = 7}};
+  SchedFixture f{{.num_blocks = 24, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 16, .max_seqs = 6, .max_chunk_tokens = 7}};
   for (std::uint64_t id = 0; id < 12; ++id) {
     REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 3), 5 + id), 9));
   }
@@ -29,7 +29,7 @@ TEST_CASE("sched.scheduler.many_requests_do_not_change_each_others_text", "[sche
 }
 
 TEST_CASE("sched.scheduler.a_missing_seed_is_drawn", "[sched]") {
-  SchedFixture<> f{{.num_blocks = 16, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
+  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   f.env.seed = 77;
   const Tokens prompt = tokens_from(3, 10);
   CHECK(f.submit(1, prompt, 5).value().seed == 77);
