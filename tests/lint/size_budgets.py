@@ -8,7 +8,7 @@ MAX_FILE_LINES = 300
 MAX_LINE_COLUMNS = 140
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 100  # a numeric kernel: any function inside include/kvpage/kernels
-TEXT_SUFFIXES = {".hpp", ".cuh", ".cpp", ".cu", ".py", ".sh", ".cmake"}
+TEXT_SUFFIXES = {".hpp", ".cuh", ".cpp", ".cu", ".py", ".sh", ".cmake", ".html", ".css", ".js"}
 
 
 def check(tree):

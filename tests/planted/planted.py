@@ -8,6 +8,7 @@ built from its own source and from the source beside each header of tests/ that 
 
   planted.py run NAME...      these faults
   planted.py rotate N         N faults, others each day
+  planted.py apply            all faults: only whether their patches still apply
   planted.py matrix [NAME...] these faults or all, each against every test file of its folder that they name; prints which finds which
 """
 
@@ -89,11 +90,14 @@ class Workshop:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT / "include", copy / "include")
         if fault:
-            done = subprocess.run(["patch", "-p1", "--fuzz=0", "--batch", "--forward", "-d", copy], input=fault.diff, text=True,
-                                  capture_output=True, check=False)
-            if done.returncode != 0:
-                raise BrokenCheck(f"{fault.name}: the patch does not apply any more\n{done.stdout}{done.stderr}")
+            self.apply(fault, copy)
         return copy
+
+    def apply(self, fault, copy, *options):
+        done = subprocess.run(["patch", "-p1", "--fuzz=0", "--batch", "--forward", *options, "-d", copy], input=fault.diff, text=True,
+                              capture_output=True, check=False)
+        if done.returncode != 0:
+            raise BrokenCheck(f"{fault.name}: the patch does not apply any more\n{done.stdout}{done.stderr}")
 
     def build(self, copy, source):
         """The test program. It compiles with paths relative to the copy, so that a compiler cache knows what the fault does not touch."""
@@ -150,6 +154,12 @@ def check(workshop, fault):
     return found
 
 
+def check_that_all_apply(workshop, faults):
+    for fault in faults:
+        workshop.apply(fault, workshop.clean_copy, "--dry-run")
+    print(f"{len(faults)} patches apply")
+
+
 def chosen(faults, names):
     picked = [fault for fault in faults if any(fnmatch.fnmatch(fault.name, name) for name in names)]
     if not picked:
@@ -188,7 +198,7 @@ def matrix_line(workshop, fault, sources):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "rotate", "matrix"])
+    parser.add_argument("command", choices=["run", "rotate", "apply", "matrix"])
     parser.add_argument("values", nargs="*", help="names (run, matrix; patterns allowed) or a count (rotate)")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for copies and programs")
     parser.add_argument("--compiler", required=True, nargs="+", help="C++ compiler, with a launcher before it if wanted (ccache g++)")
@@ -199,7 +209,10 @@ def main():
     workshop = Workshop(options.work.resolve(), compiler, options.catch_main.resolve())
     try:
         faults = read_faults(options.patches)
-        if options.command == "matrix":
+        missed = []
+        if options.command == "apply":
+            check_that_all_apply(workshop, faults)
+        elif options.command == "matrix":
             missed = matrix(workshop, chosen(faults, options.values or ["*"]))
         else:
             picked = chosen(faults, options.values) if options.command == "run" else rotated(faults, int(options.values[0]))
