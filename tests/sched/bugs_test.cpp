@@ -123,6 +123,10 @@ TEST_CASE("bug.B16.an_urgent_request_takes_a_row_and_equals_never_do", "[sched]"
   g.step();
   CHECK(g.scheduler.find(RequestId{2})->state == RequestState::kParked);  // least urgent, then last
   g.run();
+  REQUIRE(g.scheduler.stats().preempted_keep == 1);
+  for (std::uint64_t id = 5; id < 9; ++id) REQUIRE(g.submit(id, tokens_from(static_cast<TokenId>(id), 4), 9, {.priority = 3}));
+  g.run();
+  CHECK(g.scheduler.stats().preempted_keep == 1);  // the fourth equal waited
 }
 
 TEST_CASE("bug.B18.the_context_limit_is_exact", "[sched]") {
