@@ -59,7 +59,8 @@ void SwarmRunner<A>::settle() {
   refs_at_.erase(refs_at_.begin());
 }
 
-/// Sequences are what they were before the step, except that direct commits since then may have shortened or ended them.
+/// Sequences are what they were before the step, except that direct commits since then may have shortened or ended them. Whatever the step
+/// wrote, each of them holds its old content, or the allocator says that it is lost: `verify` compares.
 template <class A>
 void SwarmRunner<A>::abort_step() {
   if (txn_ || steps_.empty() || steps_.back().committed) return;
@@ -72,12 +73,8 @@ void SwarmRunner<A>::abort_step() {
   for (SwarmSeq seq : step.before) {
     if (!allocator_.alive(seq.id)) continue;  // released by a direct commit
     seq.text.resize(static_cast<std::size_t>(allocator_.num_tokens(seq.id)));
-    const auto rewritten = step.rewritten.find(seq.id);
-    if (rewritten != step.rewritten.end()) seq.written = std::min(seq.written, rewritten->second);
     const auto still = std::find_if(now.begin(), now.end(), [&](const SwarmSeq& s) { return s.id == seq.id; });
     if (still != now.end()) seq.committed = still->committed;
-    // What the step released, a shortened fork of it may have written over in place: its owner computes it again.
-    if (still == now.end()) seq.written = 0;
     seq.written = std::min(seq.written, static_cast<std::int64_t>(seq.text.size()));
     seq.committed = std::min(seq.committed, seq.written);
     if (allocator_.content_lost(seq.id)) count("abort after seal", "content lost");

@@ -1,4 +1,5 @@
 // Allocators of many shapes (groups, windows, policies, hashes, small limits) under random operations, checked by what blocks contain.
+// KVPAGE_SWARM_EPISODES sets how many, KVPAGE_SWARM_SEED where to start.
 #include "cache_alloc/swarm_runner.hpp"
 
 #include <kvpage/cache/eviction_arc.hpp>
@@ -40,6 +41,17 @@ std::string run_seed(std::uint64_t seed, int steps, Coverage& coverage) {
   }
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kDefaultEpisodes = 100;
+#else
+constexpr std::uint64_t kDefaultEpisodes = 1'000;
+#endif
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
 const char* const kRequired[][2] = {{"append", "kTableFull"}, {"append", "kDeadSeq"}, {"append", "kBadLength"}, {"append", "kNoBlocks"},
     {"append", "kLogFull"}, {"append", "savepoint rollback"}, {"create", "kBadNamespace"}, {"create", "kNoSeqSlot"},
     {"share", "kNotEmpty"},
@@ -56,17 +68,13 @@ const char* const kRequired[][2] = {{"append", "kTableFull"}, {"append", "kDeadS
 
 TEST_CASE("cache_alloc.model.swarm_of_shapes_keeps_every_content", "[cache_alloc]") {
   constexpr int kSteps = 500;
-  const char* wish = std::getenv("KVPAGE_SWARM_EPISODES");
-#if defined(__SANITIZE_ADDRESS__)
-  const std::uint64_t episodes = wish != nullptr ? std::strtoull(wish, nullptr, 10) : 100;
-#else
-  const std::uint64_t episodes = wish != nullptr ? std::strtoull(wish, nullptr, 10) : 1'000;
-#endif
+  const std::uint64_t first_seed = number_from("KVPAGE_SWARM_SEED", 1);
+  const std::uint64_t episodes = number_from("KVPAGE_SWARM_EPISODES", night_run() ? 200'000 : kDefaultEpisodes);
   kvpage::set_assert_handler([](const kvpage::AssertInfo& info) {
     throw Mismatch{std::string{info.message} + " (" + info.expression + ")"};
   });
   Coverage coverage;
-  for (std::uint64_t seed = 1; seed <= episodes; ++seed) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + episodes; ++seed) {
     const std::string failure = run_seed(seed, kSteps, coverage);
     INFO("seed " << seed << ": " << failure);
     REQUIRE(failure.empty());

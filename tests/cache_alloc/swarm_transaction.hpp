@@ -86,8 +86,7 @@ void SwarmRunner<A>::append(SwarmSeq& seq) {
 template <class A>
 void SwarmRunner<A>::rewrite(SwarmSeq& seq) {
   const auto length = static_cast<std::int64_t>(seq.text.size());
-  // A step that wrote anew in place cannot be undone: who shared the block before it would get the new content back.
-  if (length == 0 || !steps_.empty()) return;
+  if (length == 0) return;
   const std::int64_t first = below(length);
   const std::int64_t last = rng_() % 2 == 0 ? length : first + below(length - first + 1);
   const std::int64_t live = allocator_.table(seq.id, config_.sizes.num_groups - 1).first_live;
@@ -110,7 +109,6 @@ void SwarmRunner<A>::rewritten_from(SwarmSeq& seq, std::int64_t token) {
 
 template <class A>
 void SwarmRunner<A>::truncate(SwarmSeq& seq) {
-  if (!steps_.empty()) return;
   const std::int64_t cut = below(static_cast<std::int64_t>(seq.text.size()) + 2) - 1 + below(2);
   if (!tried("truncate", [&] { return txn_->truncate(seq.id, cut); })) return;
   seq.text.resize(static_cast<std::size_t>(cut));
@@ -212,15 +210,13 @@ void SwarmRunner<A>::execute(std::span<const kvpage::CopyOp> copies) {
   }
 }
 
-/// What was written anew in place is lost for older steps too, if they are aborted after this one.
+/// What was written anew is not accepted by the commit of an older step.
 template <class A>
 void SwarmRunner<A>::note_rewrites() {
   for (SwarmStep& step : steps_) {
     for (const auto& [id, token] : rewritten_) {
       const auto length = step.lengths.find(id);
       if (length != step.lengths.end()) length->second = std::min(length->second, token);
-      const auto [first, fresh] = step.rewritten.emplace(id, token);
-      first->second = std::min(first->second, token);
     }
   }
 }
@@ -232,7 +228,7 @@ void SwarmRunner<A>::seal() {
   txn_.reset();
   execute(allocator_.copies(*step));
   note_rewrites();
-  SwarmStep record{.id = *step, .before = before_, .lengths = {}, .rewritten = rewritten_, .committed = false};
+  SwarmStep record{.id = *step, .before = before_, .lengths = {}, .committed = false};
   for (const SwarmSeq& seq : seqs_) record.lengths[seq.id] = seq.written;
   steps_.push_back(std::move(record));
   refs_at_.push_back(refs_before_);

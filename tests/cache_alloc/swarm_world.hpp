@@ -35,8 +35,7 @@ struct SwarmSeq {
 struct SwarmStep {
   kvpage::StepId id;
   std::vector<SwarmSeq> before;
-  std::map<kvpage::SeqId, std::int64_t> lengths;    ///< tokens of each sequence that its commit accepts
-  std::map<kvpage::SeqId, std::int64_t> rewritten;  ///< first token that it wrote anew
+  std::map<kvpage::SeqId, std::int64_t> lengths;  ///< tokens of each sequence that its commit accepts
   bool committed = false;
 };
 

@@ -98,8 +98,10 @@ class BlockAllocator {
   /// The oldest committed step names no block any more: its pending blocks become clean or cached. Errors: kOutOfOrder, kBusy.
   CacheResult<void> retire(StepId step) { return detail::retire_step(core_, step); }
 
-  /// Takes the newest sealed step back: references, tables and counts as before; reused cached blocks stay un-indexed. Returns how many
-  /// sequences got blocks back that the step had given to others: see content_lost. Requires: the step does not run any more.
+  /// Takes the newest sealed step back: references, tables and counts as before; reused cached blocks stay un-indexed. Bytes do not come
+  /// back: a sequence becomes content_lost when this step, or a later one that was aborted, reused a block of it, or wrote in place (grow,
+  /// make_writable) where it has tokens: its own, or those of a fork whose block became the writer's alone. New tokens behind
+  /// everybody's last one cost nobody anything. Returns how many sequences became so. Requires: the step does not run any more.
   /// Errors: kOutOfOrder, kBusy.
   CacheResult<std::int64_t> abort(StepId step) { return detail::abort_step(core_, step); }
 
@@ -149,7 +151,7 @@ class BlockAllocator {
   [[nodiscard]] CapacitySnapshot capacity() const noexcept { return core_.capacity(); }
   [[nodiscard]] bool alive(SeqId seq) const noexcept { return core_.rows.alive(seq); }
   [[nodiscard]] std::int64_t num_tokens(SeqId seq) const { return row(seq).num_tokens; }
-  /// True when an aborted step may have overwritten tokens of `seq`: truncate it to 0 and compute it again.
+  /// True when aborted steps may have overwritten tokens of `seq`: truncate it to 0 and compute it again.
   [[nodiscard]] bool content_lost(SeqId seq) const { return row(seq).content_lost; }
 
   /// The block table of a live sequence.

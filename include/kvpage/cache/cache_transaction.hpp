@@ -32,14 +32,16 @@ class CacheTransaction {
   /// A new sequence without tokens. Errors: kNoSeqSlot, kBadNamespace (not interned), kLogFull.
   CacheResult<SeqId> create(NamespaceId name_space = NamespaceId{}) { return detail::create_seq(core(), {name_space.value, false}); }
 
-  /// Gives `seq` room for `num_tokens` tokens; never shrinks. Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
+  /// Gives `seq` room for `num_tokens` tokens; never shrinks. An unfilled last block that nobody else holds takes new tokens as it is: that
+  /// is a write in place. One that others hold needs make_writable. Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
   CacheResult<void> grow(SeqId seq, std::int64_t num_tokens) { return detail::grow_seq(core(), seq, num_tokens); }
 
   /// A new sequence that shares every block of `parent`, the partly filled one too. Errors: kNoSeqSlot, kDeadSeq, kLogFull.
   CacheResult<SeqId> fork(SeqId parent) { return detail::fork_seq(core(), parent); }
 
   /// Makes tokens [first_token, last_token) writable in place: blocks that others share, or that a prefix hit can find, are replaced,
-  /// and copies() gets what must be copied. Requires: no published block of the sequence lies behind the range.
+  /// and copies() gets what must be copied. What a sealed step wrote in place stays when it is aborted, and BlockAllocator::abort says
+  /// who lost tokens by it. Requires: no published block of the sequence lies behind the range.
   /// Errors: kNoBlocks, kCopiesFull, kDeadSeq, kBadLength, kLogFull.
   CacheResult<void> make_writable(SeqId seq, std::int64_t first_token, std::int64_t last_token) {
     return detail::make_writable(core(), seq, first_token, last_token);

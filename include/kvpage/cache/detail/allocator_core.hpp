@@ -7,6 +7,7 @@
 #include <kvpage/cache/detail/pin_table.hpp>
 #include <kvpage/cache/detail/seq_rows.hpp>
 #include <kvpage/cache/detail/step_ring.hpp>
+#include <kvpage/cache/detail/write_marks.hpp>
 #include <kvpage/cache/no_index.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -27,6 +28,7 @@ struct AllocatorCore {
   SeqRows rows{};
   UndoLog log{};
   StepRing steps{};
+  WriteMarks writes{};
   Index index{};
   Events events{};
   PinTable pins{};
@@ -42,6 +44,7 @@ struct AllocatorCore {
     pool.attach(arena, config.num_blocks, std::move(policy));
     rows.attach(arena, config);
     log.attach(arena, config.max_log_entries);
+    writes.attach(arena, config.num_blocks);
     copies = arena.cut<CopyOp>(static_cast<std::int64_t>(kNumLanes) * config.max_copies);
     index.attach(arena, config, options);
     if constexpr (kIndexed) pins.attach(arena, config.max_pins, config.num_blocks);
@@ -147,6 +150,11 @@ struct AllocatorCore {
     log.push({UndoKind::kResize, slot, static_cast<std::uint64_t>(row.num_tokens), static_cast<std::uint8_t>(row.content_lost)});
   }
 
+  /// Tokens of block b from `offset` on are written in place. What this transaction took itself is marked by its stamp.
+  void log_write(std::uint32_t b, std::int64_t offset) {
+    if (pool.record(b).taken_stamp != stamp()) log.push({UndoKind::kWrite, b, static_cast<std::uint64_t>(offset)});
+  }
+
   void log_chain(std::uint32_t slot) {
     const PublishedChain& chain = rows.row(slot).chain;
     log_row(UndoKind::kChain, slot, 0, chain_known(chain) ? chain.num_blocks : 0, chain.node);
@@ -182,6 +190,13 @@ struct AllocatorCore {
             .pending = pool.num_pending(), .pinned = pins.num_blocks, .num_seqs = rows.num_live(), .epoch = epoch};
   }
 };
+
+/// True when one table alone refers to b and no prefix hit can find it: it may be written in place.
+template <class Core>
+bool exclusive(const Core& core, BlockId b) {
+  const BlockRecord& r = core.pool.record(b.value);
+  return r.ref - r.copy_holds == 1 && (core.pool.record(b.value).node == kNoLink || r.hidden);
+}
 
 inline Unexpected<CacheRefusal> dead_seq(SeqId seq) noexcept { return refuse(CacheRefusalKind::kDeadSeq, seq.slot, 0); }
 

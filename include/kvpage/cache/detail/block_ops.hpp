@@ -68,13 +68,6 @@ CacheResult<void> unref_blocks(Core& core, std::span<const BlockId> ids) {
   return {};
 }
 
-/// True when one table alone refers to b and no prefix hit can find it: it may be written in place.
-template <class Core>
-bool exclusive(const Core& core, BlockId b) {
-  const BlockRecord& r = core.pool.record(b.value);
-  return r.ref - r.copy_holds == 1 && (core.pool.record(b.value).node == kNoLink || r.hidden);
-}
-
 /// Records a copy into `target`. The caller's reference to `source` goes over to the copy, until its step retires.
 template <class Core>
 void record_copy(Core& core, BlockId source, BlockId target, std::int64_t num_tokens) {
@@ -83,22 +76,23 @@ void record_copy(Core& core, BlockId source, BlockId target, std::int64_t num_to
   core.log.push({UndoKind::kCopy, source.value});
 }
 
-/// Which entries a write to [first_token, last_token) touches, and how many of them must be replaced.
+/// Which entries a write to [first_token, last_token) touches, and how many of their blocks must be replaced or are written in place.
 struct WriteRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   std::int64_t replaced = 0;
+  std::int64_t in_place = 0;
 };
 
 template <class Core>
 WriteRange write_range(const Core& core, std::uint32_t slot, std::int64_t first_token, std::int64_t last_token) {
   const SeqRow& row = core.rows.row(slot);
   WriteRange range{static_cast<std::uint32_t>(first_token / core.config.block_size),
-                   static_cast<std::uint32_t>(ceil_div(last_token, core.config.block_size)), 0};
+                   static_cast<std::uint32_t>(ceil_div(last_token, core.config.block_size)), 0, 0};
   for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
     const BlockId* table = core.rows.table(slot, g);
     for (std::uint32_t i = std::max(range.begin, row.first_live[g]); i < range.end; ++i) {
-      if (!exclusive(core, table[i])) ++range.replaced;
+      ++(exclusive(core, table[i]) ? range.in_place : range.replaced);
     }
   }
   return range;
@@ -122,6 +116,20 @@ void replace_entry(Core& core, std::uint32_t slot, std::int64_t group, std::uint
   }
 }
 
+/// Refuses when the entries of the range that must be replaced cannot be.
+template <class Core>
+CacheResult<void> check_replacements(const Core& core, const SeqRow& row, const WriteRange& range, std::int64_t last_token) {
+  // A published block behind the range would be findable while what it builds on is rewritten.
+  if (row.chain.num_blocks > range.end) {
+    return refuse(CacheRefusalKind::kBadLength, last_token, row.chain.num_blocks * core.config.block_size);
+  }
+  if (const auto blocks = check_blocks(core, range.replaced); !blocks) return blocks;
+  if (core.num_copies + range.replaced > core.config.max_copies) {
+    return refuse(CacheRefusalKind::kCopiesFull, core.num_copies + range.replaced, core.config.max_copies);
+  }
+  return check_log(core, core.entries_for_takes(range.replaced) + 3 * range.replaced + 1 + range.in_place);
+}
+
 template <class Core>
 CacheResult<void> make_writable(Core& core, SeqId seq, std::int64_t first_token, std::int64_t last_token) {
   if (!core.rows.alive(seq)) return dead_seq(seq);
@@ -131,21 +139,18 @@ CacheResult<void> make_writable(Core& core, SeqId seq, std::int64_t first_token,
   }
   if (first_token == last_token) return {};
   const WriteRange range = write_range(core, seq.slot, first_token, last_token);
-  if (range.replaced == 0) return {};
-  // A published block behind the range would be findable while what it builds on is rewritten.
-  if (row.chain.num_blocks > range.end) {
-    return refuse(CacheRefusalKind::kBadLength, last_token, row.chain.num_blocks * core.config.block_size);
-  }
-  if (const auto blocks = check_blocks(core, range.replaced); !blocks) return blocks;
-  if (core.num_copies + range.replaced > core.config.max_copies) {
-    return refuse(CacheRefusalKind::kCopiesFull, core.num_copies + range.replaced, core.config.max_copies);
-  }
-  if (const auto room = check_log(core, core.entries_for_takes(range.replaced) + 3 * range.replaced + 1); !room) return room;
-  cut_chain(core, seq.slot, range.begin);
+  const auto can = range.replaced > 0 ? check_replacements(core, row, range, last_token) : check_log(core, range.in_place);
+  if (!can) return can;
+  if (range.replaced > 0) cut_chain(core, seq.slot, range.begin);
   for (std::uint32_t i = range.end; i-- > range.begin;) {
     for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
-      if (i < row.first_live[g] || exclusive(core, core.rows.table(seq.slot, g)[i])) continue;
-      replace_entry(core, seq.slot, g, i, first_token, last_token);
+      if (i < row.first_live[g]) continue;
+      const BlockId b = core.rows.table(seq.slot, g)[i];
+      if (exclusive(core, b)) {
+        core.log_write(b.value, std::max<std::int64_t>(0, first_token - i * core.config.block_size));
+      } else {
+        replace_entry(core, seq.slot, g, i, first_token, last_token);
+      }
     }
   }
   return {};

@@ -7,8 +7,6 @@
 #include <kvpage/cache/detail/arena.hpp>
 #include <kvpage/cache/detail/block_records.hpp>
 
-#include <limits>
-
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
@@ -39,11 +37,8 @@ struct SeqRow {
   std::uint32_t num_entries = 0;
   std::uint32_t first_live[kMaxCacheGroups] = {};
   std::uint32_t reported_generation = 0;  ///< of the sequence that events last named
-  /// Aborted steps wrote tokens from here on, the oldest of them in this transaction. Stays with the row: too long is safe.
-  std::int64_t rewritten_from = std::numeric_limits<std::int64_t>::max();
-  std::uint32_t rewritten_stamp = 0;
   bool alive = false;
-  bool content_lost = false;  ///< an aborted step gave its blocks to others before they came back
+  bool content_lost = false;  ///< aborted steps may have overwritten its tokens
 };
 
 /// Rows and tables. Slots of dead rows form a LIFO stack.

@@ -26,6 +26,17 @@ CacheResult<SeqId> create_seq(Core& core, const SeqOrigin& origin) {
   return seq;
 }
 
+/// New tokens of the unfilled last block of every group are written in place, where it is exclusive already.
+template <class Core>
+void log_tail_writes(Core& core, std::uint32_t slot) {
+  const SeqRow& row = core.rows.row(slot);
+  const std::uint32_t tail = row.num_entries - 1;
+  for (std::int64_t g = 0; g < core.config.num_groups; ++g) {
+    const BlockId b = tail < row.first_live[g] ? kNoBlock : core.rows.table(slot, g)[tail];
+    if (b != kNoBlock && exclusive(core, b)) core.log_write(b.value, row.num_tokens % core.config.block_size);
+  }
+}
+
 template <class Core>
 CacheResult<void> grow_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
   if (!core.rows.alive(seq)) return dead_seq(seq);
@@ -39,8 +50,10 @@ CacheResult<void> grow_seq(Core& core, SeqId seq, std::int64_t num_tokens) {
   }
   const std::int64_t need = (entries - row.num_entries) * groups;
   if (const auto blocks = check_blocks(core, need); !blocks) return blocks;
-  if (const auto room = check_log(core, core.entries_for_takes(need) + 1); !room) return room;
+  const bool in_place = row.num_tokens % core.config.block_size != 0;
+  if (const auto room = check_log(core, core.entries_for_takes(need) + 1 + (in_place ? groups : 0)); !room) return room;
   core.log_resize(seq.slot);
+  if (in_place) log_tail_writes(core, seq.slot);
   for (std::uint32_t i = row.num_entries; i < entries; ++i) {
     for (std::int64_t g = 0; g < groups; ++g) core.rows.table(seq.slot, g)[i] = BlockId{core.take()};
   }

@@ -81,6 +81,7 @@ template <class Core>
     const UndoEntry& e = core.log.at(p);
     if (e.kind() == UndoKind::kResize) core.rows.row(e.block()).settled_after = newest;
     if (e.kind() == UndoKind::kFirstLive) core.rows.row(e.row()).settled_after = newest;
+    if (e.kind() == UndoKind::kWrite) note_write(core, e, core.stamp());
   }
   settle_open(core, StepId{});
   core.log.forget_from(core.log_begin());

@@ -36,6 +36,7 @@ enum class UndoKind : std::uint8_t {
   kChain,      ///< row: former published chain; index = nodes, block = last node
   kExternal,   ///< block: external + 1 (a second BlockRef)
   kCopy,       ///< a copy was recorded, block = its source
+  kWrite,      ///< block is written in place, cookie = from which of its tokens on; undone only by marking who lost content
   kHit,        ///< block = node: a sequence started from it and its ancestors; cookie = blocks
   kStart,      ///< row came to life under generation = block; written for readers of events only, undoes nothing
 };

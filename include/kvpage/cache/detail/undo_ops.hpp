@@ -58,6 +58,13 @@ template <class Core>
   core.is_open = false;
 }
 
+/// A write in place by transaction `stamp` that an abort will not undo.
+template <class Core>
+void note_write(Core& core, const UndoEntry& e, std::uint32_t stamp) {
+  const std::uint32_t oldest = core.steps.num_sealed() > 0 ? core.steps.oldest_sealed().stamp : stamp;
+  core.writes.note(e.block(), static_cast<std::uint32_t>(e.cookie()), stamp, oldest);
+}
+
 /// Takes a sealed step back through its structural entries, newest first. Rows that a direct commit changed since then only shrink.
 template <class Core>
 class SealedUndo {
@@ -73,6 +80,7 @@ class SealedUndo {
       case UndoKind::kPop: push_back(e); return;
       case UndoKind::kSet: set_back(e); return;
       case UndoKind::kDropFront: refill_front(e); return;
+      case UndoKind::kWrite: note_write(core_, e, step_.stamp); return;
       case UndoKind::kFirstLive:
         if (restorable(e.row())) core_.rows.row(e.row()).first_live[e.group()] = e.index();
         return;
@@ -96,27 +104,33 @@ class SealedUndo {
     }
   }
 
-  /// Marks and counts rows that hold blocks which this step, or an aborted later one, had given to others: what they stored may be
-  /// overwritten. (Stamps have 32 bits; a block untouched for 2^31 transactions can be taken for lost, which costs a recomputation.)
+  /// Marks and counts rows some of whose tokens this step, or an aborted later one, may have overwritten.
   std::int64_t mark_lost_rows() {
-    std::int64_t num_lost = num_rewritten_;
+    std::int64_t num_lost = 0;
     for (std::uint32_t slot = 0; slot < core_.rows.rows().size(); ++slot) {
       SeqRow& row = core_.rows.row(slot);
-      if (!row.alive || row.content_lost) continue;
-      for (std::int64_t g = 0; g < core_.config.num_groups && !row.content_lost; ++g) {
-        const BlockId* table = core_.rows.table(slot, g);
-        for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) {
-          if (not_before_step(core_.pool.record(table[i].value).taken_stamp)) row.content_lost = true;
-        }
-      }
-      num_lost += row.content_lost ? 1 : 0;
+      if (!row.alive || row.content_lost || !overwritten(slot)) continue;
+      row.content_lost = true;
+      ++num_lost;
     }
     return num_lost;
   }
 
  private:
-  /// True for stamps of this step and of later ones, which were all aborted before it.
-  [[nodiscard]] bool not_before_step(std::uint32_t stamp) const noexcept { return stamp - step_.stamp < 0x8000'0000u; }
+  /// True when the step, or a later one, which was aborted before it, gave a block of the row to others or wrote in place where the row
+  /// has tokens.
+  [[nodiscard]] bool overwritten(std::uint32_t slot) const noexcept {
+    const SeqRow& row = core_.rows.row(slot);
+    for (std::int64_t g = 0; g < core_.config.num_groups; ++g) {
+      const BlockId* table = core_.rows.table(slot, g);
+      for (std::uint32_t i = row.first_live[g]; i < row.num_entries; ++i) {
+        const std::uint32_t b = table[i].value;
+        if (not_before(core_.pool.record(b).taken_stamp, step_.stamp)) return true;
+        if (row.num_tokens - i * core_.config.block_size > core_.writes.overwritten_from(b, step_.stamp)) return true;
+      }
+    }
+    return false;
+  }
 
   [[nodiscard]] bool restorable(std::uint32_t slot) const noexcept {
     const SeqRow& row = core_.rows.row(slot);
@@ -165,23 +179,10 @@ class SealedUndo {
     SeqRow& row = core_.rows.row(e.block());
     if (!row.alive) return;
     const std::int64_t tokens = restorable(e.block()) ? old_tokens(e) : std::min(old_tokens(e), row.num_tokens);
-    note_rewrite(row, tokens);
     row.content_lost = row.content_lost || e.group() != 0;
     drop_entries(e.block(), static_cast<std::uint32_t>(ceil_div(tokens, core_.config.block_size)));
     core_.set_length(row, tokens);
     core_.shorten_chain(row, tokens / core_.config.block_size);
-  }
-
-  /// Tokens that a step wrote and that come back at their old length are not what they were.
-  void note_rewrite(SeqRow& row, std::int64_t tokens) noexcept {
-    const bool known = not_before_step(row.rewritten_stamp);
-    if (tokens < row.num_tokens) {
-      row.rewritten_from = known ? std::min(row.rewritten_from, tokens) : tokens;
-      row.rewritten_stamp = step_.stamp;
-    } else if (known && tokens > row.rewritten_from && !row.content_lost) {
-      row.content_lost = true;
-      ++num_rewritten_;
-    }
   }
 
   void push_back(const UndoEntry& e) {
@@ -209,7 +210,6 @@ class SealedUndo {
 
   Core& core_;
   const StepRecord& step_;
-  std::int64_t num_rewritten_ = 0;
 };
 
 }  // namespace detail
