@@ -88,7 +88,9 @@ class Tenants {
     for (std::int64_t end = kBlock; end <= full_tokens; end += kBlock) {
       foreign += holds(table.blocks[static_cast<std::size_t>(end / kBlock - 1)], space, prompt, end) ? 0 : kBlock;
     }
-    for (const CopyOp& copy : txn.copies()) foreign += holds(copy.source, space, prompt, full_tokens + copy.num_tokens) ? 0 : copy.num_tokens;
+    for (const CopyOp& copy : txn.copies()) {
+      foreign += holds(copy.source, space, prompt, full_tokens + copy.num_tokens) ? 0 : copy.num_tokens;
+    }
     return foreign;
   }
   void run(Allocator::Transaction& txn, SeqId seq, NamespaceId space, const std::array<TokenId, kPromptTokens>& prompt) {
