@@ -210,3 +210,37 @@ TEST_CASE("bug.B10.a_leaf_goes_first_even_when_it_was_cached_last", "[cache_allo
   pool.use_up(5);
   CHECK(pool.hit(prompt) == 4);
 }
+
+TEST_CASE("cache_alloc.prefix.tokens_of_a_step_that_may_be_aborted_are_not_published", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool({.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions);
+  const Tokens tokens = tokens_from(1, 12);
+  const SeqId seq = compute(pool, 4);
+  auto txn = pool->begin();
+  txn->grow(seq, 8).value();
+  const auto first = txn->seal().value();
+  auto next = pool->begin();
+  next->grow(seq, 12).value();
+  const SeqId fresh = next->create().value();
+  next->grow(fresh, 4).value();
+  const auto second = next->seal().value();
+  CHECK(pool->publish(seq, {.tokens = tokens}).error() == CacheRefusal{CacheRefusalKind::kBadLength, 12, 4});
+  CHECK(pool->publish(fresh, {.tokens = std::span{tokens}.first(4)}).error() == CacheRefusal{CacheRefusalKind::kBadLength, 4, 0});
+  CHECK(pool->publish(seq, {.tokens = std::span{tokens}.first(4)}).has_value());
+  pool->commit(first).value();
+  CHECK(pool->publish(seq, {.tokens = tokens}).error() == CacheRefusal{CacheRefusalKind::kBadLength, 12, 8});
+  CHECK(pool->publish(seq, {.tokens = std::span{tokens}.first(8)}).has_value());
+  pool->abort(second).value();
+  CHECK(pool->match({.tokens = tokens}).num_tokens == 8);
+  pool->check_invariants();
+}
+
+TEST_CASE("cache_alloc.prefix.an_unknown_namespace_is_no_node", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool({.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions);
+  const Tokens tokens = tokens_from(1, 8);
+  pool.run(tokens);
+  for (std::uint32_t id = 1; id < 300; ++id) {
+    const auto hit = pool->match({.name_space = NamespaceId{id}, .tokens = tokens});
+    CHECK(hit.num_tokens == 0);
+    CHECK_FALSE(pool->index().tree().alive(hit.node, hit.generation));
+  }
+}

@@ -223,3 +223,16 @@ TEST_CASE("cache_tier.tier.each_store_call_may_fail_once_or_for_good", "[cache_t
     for (std::int64_t k = 0; k < num_calls; ++k) work<true>(k, for_good);
   }
 }
+
+TEST_CASE("cache_tier.tier.clear_forgets_all_or_refuses", "[cache_tier]") {
+  MemoryTier memory;
+  for (int n = 0; n < 3; ++n) memory.tier.store(n, n);
+  memory.tier->hold(memory.tier.find(1)).value();
+  CHECK(memory.tier->clear().error().kind == Kind::kInFlight);
+  CHECK(memory.tier.find(0) != kNoTierSlot);
+  memory.tier->release(memory.tier.find(1)).value();
+  memory.tier->clear().value();
+  for (int n = 0; n < 3; ++n) CHECK(memory.tier.find(n) == kNoTierSlot);
+  CHECK(memory.tier->capacity() == TierCapacity{.num_slots = 4, .free = 4, .stored = 0, .in_flight = 0});
+  memory.tier->check_invariants();
+}

@@ -118,8 +118,8 @@ class BlockAllocator {
   }
 
   /// Makes the committed tokens of `seq` findable: each newly full block gets a node, or is swapped for the equal block that has one.
-  /// Call it after commit with accepted tokens only. With partial_tail (when the sequence ends) the unfilled last block becomes a
-  /// partial leaf. Blocks that do not fit the index stay private. Errors: kBusy, kDeadSeq, kBadLength.
+  /// Call it after commit with accepted tokens only: tokens of a sealed step, which may still be aborted, are refused (kBadLength).
+  /// With partial_tail (when the sequence ends) the unfilled last block becomes a partial leaf. Blocks that do not fit the index stay private. Errors: kBusy, kDeadSeq, kBadLength.
   CacheResult<void> publish(SeqId seq, const PublishArgs& args) requires Core::kIndexed {
     return detail::publish_seq(core_, seq, args);
   }
@@ -140,7 +140,8 @@ class BlockAllocator {
   /// Ends pins and retention wishes up to `now_ns`. Errors: kBusy.
   CacheResult<void> expire(std::int64_t now_ns) requires Core::kIndexed { return detail::expire(core_, now_ns); }
 
-  /// Forgets every cached prefix (new weights). kIfIdle refuses while sequences, steps or pins live; kDetach makes running sequences
+  /// Forgets every cached prefix (new weights); OffloadTier::clear does so for a host tier.
+  /// kIfIdle refuses while sequences, steps or pins live; kDetach makes running sequences
   /// private: they keep their blocks and publish no more. Hits from before are stale. Errors: kBusy{holders}.
   CacheResult<void> reset(CacheReset mode) requires Core::kIndexed {
     return detail::reset_index(core_, mode == CacheReset::kDetach);

@@ -4,6 +4,7 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
 
+#include <algorithm>
 #include <array>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -21,7 +22,7 @@ struct BlockAllocatorConfig {
   /// Per group: 0 = full attention, W = sliding window of W tokens.
   std::array<std::int64_t, kMaxCacheGroups> window_tokens{};
   std::int64_t max_log_entries = 0;  ///< undo entries over all unsettled transactions; derived: see with_defaults
-  std::int64_t max_copies = 0;       ///< copies of one step; derived: 2 * max_seqs * num_groups
+  std::int64_t max_copies = 0;       ///< copies of one step, at most 16383; derived: 2 * max_seqs * num_groups
   std::int64_t max_pins = 64;        ///< pins at one time
 
   [[nodiscard]] constexpr std::int64_t window(std::int64_t group) const noexcept {
@@ -46,17 +47,18 @@ struct BlockAllocatorConfig {
     require(max_blocks_per_seq >= 0 && max_blocks_per_seq <= longest, "max_blocks_per_seq must be within the pool (0 = num_blocks)",
             max_blocks_per_seq, longest, "blocks");
     require(max_log_entries >= 0, "max_log_entries must not be negative", max_log_entries, 0, "entries");
-    require(max_copies >= 0 && max_copies <= kMaxBlocks, "max_copies must not be negative", max_copies, 0, "copies");
+    require(max_copies >= 0 && max_copies <= kMaxCopies, "max_copies must be in [0, 16383]", max_copies, kMaxCopies, "copies");
     require(max_pins >= 0 && max_pins <= kMaxBlocks, "max_pins must not be negative", max_pins, 0, "pins");
     BlockAllocatorConfig full = *this;
     if (full.max_blocks_per_seq == 0) full.max_blocks_per_seq = num_blocks;
-    if (full.max_copies == 0) full.max_copies = 2 * max_seqs * num_groups;
+    if (full.max_copies == 0) full.max_copies = std::min(kMaxCopies, 2 * max_seqs * num_groups);
     // Three unsettled transactions that each replace the whole pool, or end one sequence of full length per group.
     if (full.max_log_entries == 0) full.max_log_entries = 6 * (num_blocks + full.max_blocks_per_seq * num_groups) + 16 * max_seqs + 256;
     return full;
   }
 
  private:
+  static constexpr std::int64_t kMaxCopies = 0x3FFF;  // those of four steps in flight are counted in 16 bits
   static constexpr std::int64_t kMaxBlocks = 0x7FFF'FFFF;  // links and map slots keep one bit of 32 spare
 
   static void require(bool holds, const char* what, std::int64_t value, std::int64_t limit, const char* unit) {

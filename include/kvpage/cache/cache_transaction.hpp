@@ -33,7 +33,8 @@ class CacheTransaction {
   CacheResult<SeqId> create(NamespaceId name_space = NamespaceId{}) { return detail::create_seq(core(), {name_space.value, false}); }
 
   /// Gives `seq` room for `num_tokens` tokens; never shrinks. An unfilled last block that nobody else holds takes new tokens as it is: that
-  /// is a write in place. One that others hold needs make_writable. Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
+  /// is a write in place. One that others hold, or that a prefix hit can find, needs make_writable.
+  /// Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
   CacheResult<void> grow(SeqId seq, std::int64_t num_tokens) { return detail::grow_seq(core(), seq, num_tokens); }
 
   /// A new sequence that shares every block of `parent`, the partly filled one too. Errors: kNoSeqSlot, kDeadSeq, kLogFull.
@@ -71,7 +72,8 @@ class CacheTransaction {
   CacheResult<BlockRef> share_block(const BlockRef& ref) { return detail::share_block(core(), ref); }
   /// Gives a reference back; `ref` is empty afterwards, or unchanged when refused. Errors: kNotHeld, kLogFull.
   [[gnu::always_inline]] CacheResult<void> free_block(BlockRef&& ref) { return detail::free_block(core(), std::move(ref)); }
-  /// Gives references back by raw id, all or none; an id may occur as often as it is held. Errors: kNotHeld, kLogFull.
+  /// Gives references of BlockRefs back by raw id, all or none; an id may occur as often as it is held, and what nobody holds changes
+  /// nothing. A raw id has no generation: it means whoever holds the block now. Errors: kNotHeld, kLogFull.
   CacheResult<void> unref(std::span<const BlockId> ids) { return detail::unref_blocks(core(), ids); }
 
   /// Remembers this moment; `rollback_to` takes back what came after it, exactly.

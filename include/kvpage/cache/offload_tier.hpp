@@ -59,7 +59,7 @@ struct TierCapacity {
 /// plan->share(seq, hit).value();
 /// auto grown = plan->grow(seq, hit.num_tokens + extra * block_size);  // refused: release_slots(tier, slots), a step as always
 /// // 2. Last before every seal: save what the plan overwrites. The slots held above are safe from it.
-/// kvpage::demote_victims(tier, *plan, [&](kvpage::BlockId block, std::uint32_t slot) { transfers.push_back({kDemote, block, slot}); });
+/// kvpage::demote_victims(tier, *plan, [&](kvpage::BlockId block, std::uint32_t slot) { demotions.push_back({block, slot}); });
 /// // 3. Transfers of the load follow those of the victims, block by block, group by group: table(seq, g).blocks[hit.num_blocks + i].
 /// const auto step = plan->seal();        // refused or dropped plan: tier.cancel(slot) per demotion, release_slots(tier, slots)
 /// // 4. Run, in order: demotions, promotions, copies, forward pass.
@@ -198,6 +198,19 @@ class OffloadTier {
     return {};
   }
 
+  /// Forgets everything that is stored, as BlockAllocator::reset does in the pool. Errors: as drop, for any slot; kInFlight changes nothing.
+  TierResult<void> clear() {
+    for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
+      if (is_held(s) || table_.in_state(s, detail::TierSlotState::kReserved)) return wrong_slot(TierRefusalKind::kInFlight, s);
+    }
+    bool stored = true;
+    for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
+      if (table_.in_state(s, detail::TierSlotState::kStored)) stored = discard(s) && stored;
+    }
+    if (!stored) return refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
+    return {};
+  }
+
   /// Where the slot's transfer stands. Stores of this version finish inside demote and promote.
   [[nodiscard]] TierTransfer poll(std::uint32_t slot) const noexcept {
     if (table_.in_state(slot, detail::TierSlotState::kReserved)) return TierTransfer::kPending;
@@ -209,7 +222,6 @@ class OffloadTier {
             .in_flight = config_.num_slots - table_.num_free() - table_.num_stored()};
   }
   [[nodiscard]] const OffloadTierConfig& config() const noexcept { return config_; }
-  [[nodiscard]] Store& store() noexcept { return store_; }
 
   /// Recounts the slots and asserts that each has one owner. Cost: quadratic in the slots.
   void check_invariants() const { table_.check(); }

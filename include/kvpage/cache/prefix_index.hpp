@@ -103,7 +103,10 @@ class PrefixIndex {
   /// The longest usable start of the prompt. Changes nothing. Cost: O(tokens).
   [[nodiscard]] PrefixHit match(const PrefixQuery& query, std::uint64_t epoch) const {
     PrefixHit hit{.name_space = query.name_space, .epoch = epoch, .node = query.name_space.value};
-    if (query.name_space.value >= namespaces_.size()) return hit;
+    if (query.name_space.value >= namespaces_.size()) {
+      hit.node = detail::kNoLink;  // an id beyond the namespaces could be that of a node
+      return hit;
+    }
     const auto limit = std::clamp<std::int64_t>(query.max_tokens, 0, static_cast<std::int64_t>(query.tokens.size()));
     walk(query, query.tokens.first(static_cast<std::size_t>(limit)), hit);
     hit.generation = tree_[hit.node].generation;

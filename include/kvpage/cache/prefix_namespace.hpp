@@ -12,7 +12,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// Meaning of a namespace field. Values are part of portable keys and never change.
 enum class NamespaceFieldType : std::uint16_t {
-  kModel = 1,    ///< digest of weights, KV layout and RoPE settings
+  kModel = 1,    ///< what tells models apart: a digest of weights, KV layout, RoPE settings
   kSalt = 2,     ///< one per API key, so that nobody can time other users' prompts
   kAdapter = 3,  ///< digest of the adapter's weights
   kUser = 4,

@@ -114,14 +114,26 @@ class Publisher {
   SeqId seq_;
 };
 
+/// Tokens of a row that no step which may still be aborted has added. Cost: without a sealed step O(1), else its undo entries.
+template <class Core>
+std::int64_t committed_tokens(const Core& core, std::uint32_t slot) {
+  std::int64_t committed = core.rows.row(slot).num_tokens;
+  if (core.steps.num_sealed() == 0) return committed;
+  for (std::uint64_t p = core.log.begin(); p < core.log.end(); ++p) {
+    const UndoEntry& e = core.log.at(p);
+    if (e.kind() == UndoKind::kCreate && e.row() == slot) committed = 0;
+    if (e.kind() == UndoKind::kResize && e.block() == slot) committed = std::min(committed, old_tokens(e));
+  }
+  return committed;
+}
+
 template <class Core>
 CacheResult<void> publish_seq(Core& core, SeqId seq, const PublishArgs& args) {
   if (core.open()) return refuse(CacheRefusalKind::kBusy, 0, 1);
   if (!core.rows.alive(seq)) return dead_seq(seq);
-  const auto committed = static_cast<std::int64_t>(args.tokens.size());
-  if (committed > core.rows.row(seq.slot).num_tokens) {
-    return refuse(CacheRefusalKind::kBadLength, committed, core.rows.row(seq.slot).num_tokens);
-  }
+  const auto given = static_cast<std::int64_t>(args.tokens.size());
+  const std::int64_t committed = committed_tokens(core, seq.slot);
+  if (given > committed) return refuse(CacheRefusalKind::kBadLength, given, committed);
   Publisher<Core>{core, seq, args}.run();
   return {};
 }

@@ -47,7 +47,9 @@ class SeqRows {
   void attach(Arena& arena, const BlockAllocatorConfig& config) {
     rows_ = arena.cut<SeqRow>(config.max_seqs);
     free_slots_ = arena.cut<std::uint32_t>(config.max_seqs);
-    entries_ = arena.cut_raw<BlockId>(config.max_seqs * config.num_groups * config.max_blocks_per_seq);
+    const auto num_entries = checked_mul(config.max_seqs * config.num_groups, config.max_blocks_per_seq);  // 2^31 x 4 x 2^31 at most
+    if (!num_entries) throw_config_error("the block tables are larger than memory can be", config.max_seqs, 0, "sequences");
+    entries_ = arena.cut_raw<BlockId>(*num_entries);
     stride_ = config.max_blocks_per_seq;
     num_groups_ = config.num_groups;
     for (std::size_t i = 0; i < free_slots_.size(); ++i) free_slots_[i] = static_cast<std::uint32_t>(free_slots_.size() - 1 - i);
