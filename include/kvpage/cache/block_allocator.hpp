@@ -119,7 +119,8 @@ class BlockAllocator {
 
   /// Makes the committed tokens of `seq` findable: each newly full block gets a node, or is swapped for the equal block that has one.
   /// Call it after commit with accepted tokens only: tokens of a sealed step, which may still be aborted, are refused (kBadLength).
-  /// With partial_tail (when the sequence ends) the unfilled last block becomes a partial leaf. Blocks that do not fit the index stay private. Errors: kBusy, kDeadSeq, kBadLength.
+  /// With partial_tail (when the sequence ends) the unfilled last block becomes a partial leaf. Blocks that do not fit the index stay
+  /// private. Errors: kBusy, kDeadSeq, kBadLength.
   CacheResult<void> publish(SeqId seq, const PublishArgs& args) requires Core::kIndexed {
     return detail::publish_seq(core_, seq, args);
   }

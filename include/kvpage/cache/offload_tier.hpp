@@ -194,21 +194,19 @@ class OffloadTier {
     if (slot < config_.num_slots && table_[slot].num_holds > 0) return refuse(TierRefusalKind::kInFlight, 0, table_[slot].num_holds);
     if (table_.in_state(slot, detail::TierSlotState::kReserved)) return refuse(TierRefusalKind::kInFlight, 0, 1);
     if (!table_.in_state(slot, detail::TierSlotState::kStored)) return wrong_slot(TierRefusalKind::kNotHeld, slot);
-    if (!discard(slot)) return refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
-    return {};
+    return discard(slot) ? TierResult<void>{} : refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
   }
 
-  /// Forgets everything that is stored, as BlockAllocator::reset does in the pool. Errors: as drop, for any slot; kInFlight changes nothing.
+  /// Forgets all that is stored, as BlockAllocator::reset does in the pool. Errors: as drop, for any slot; kInFlight changes nothing.
   TierResult<void> clear() {
     for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
       if (is_held(s) || table_.in_state(s, detail::TierSlotState::kReserved)) return wrong_slot(TierRefusalKind::kInFlight, s);
     }
     bool stored = true;
     for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
-      if (table_.in_state(s, detail::TierSlotState::kStored)) stored = discard(s) && stored;
+      if (!table_.in_state(s, detail::TierSlotState::kFree)) stored = discard(s) && stored;
     }
-    if (!stored) return refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
-    return {};
+    return stored ? TierResult<void>{} : refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
   }
 
   /// Where the slot's transfer stands. Stores of this version finish inside demote and promote.
