@@ -202,11 +202,10 @@ class OffloadTier {
     for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
       if (is_held(s) || table_.in_state(s, detail::TierSlotState::kReserved)) return wrong_slot(TierRefusalKind::kInFlight, s);
     }
-    bool stored = true;
-    for (std::uint32_t s = 0; s < config_.num_slots; ++s) {
-      if (!table_.in_state(s, detail::TierSlotState::kFree)) stored = discard(s) && stored;
-    }
-    return stored ? TierResult<void>{} : refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
+    bool done = true;
+    const auto is_stored = [this](std::uint32_t s) { return table_.in_state(s, detail::TierSlotState::kStored); };
+    for (std::uint32_t s = 0; s < config_.num_slots; ++s) done = (!is_stored(s) || discard(s)) && done;
+    return done ? TierResult<void>{} : refuse(TierRefusalKind::kStoreFailed, header_bytes(config_), 0);
   }
 
   /// Where the slot's transfer stands. Stores of this version finish inside demote and promote.
