@@ -32,9 +32,8 @@ class CacheTransaction {
   /// A new sequence without tokens. Errors: kNoSeqSlot, kBadNamespace (not interned), kLogFull.
   CacheResult<SeqId> create(NamespaceId name_space = NamespaceId{}) { return detail::create_seq(core(), {name_space.value, false}); }
 
-  /// Gives `seq` room for `num_tokens` tokens; never shrinks. An unfilled last block that nobody else holds takes new tokens as it is: that
-  /// is a write in place. One that others hold, or that a prefix hit can find, needs make_writable.
-  /// Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
+  /// Gives `seq` room for `num_tokens` tokens; never shrinks. An unfilled last block that only `seq` holds and no prefix hit can find takes
+  /// new tokens as it is: a write in place. Any other needs make_writable. Errors: kNoBlocks, kTableFull, kDeadSeq, kBadLength, kLogFull.
   CacheResult<void> grow(SeqId seq, std::int64_t num_tokens) { return detail::grow_seq(core(), seq, num_tokens); }
 
   /// A new sequence that shares every block of `parent`, the partly filled one too. Errors: kNoSeqSlot, kDeadSeq, kLogFull.
