@@ -7,14 +7,13 @@ the clean headers and fail on the faulty ones. A patch that no longer applies or
 built from its own source and from the source beside each header of tests/ that it includes.
 
   planted.py run NAME...      these faults
-  planted.py rotate N         N faults, others each day
+  planted.py rotate N         N faults, others for each commit
   planted.py apply            all faults: only whether their patches still apply
   planted.py matrix [NAME...] these faults or all, each against every test file of its folder that they name; prints which finds which
 """
 
 import argparse
 import dataclasses
-import datetime
 import fnmatch
 import functools
 import itertools
@@ -168,8 +167,9 @@ def chosen(faults, names):
 
 
 def rotated(faults, count):
-    """`count` faults; all have had their turn after ceil(faults / count) days."""
-    first = datetime.date.today().toordinal() * count % len(faults)
+    """`count` neighbours, chosen by the commit: the same commit always gets the same ones, and over many commits all have their turn."""
+    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], text=True, capture_output=True, check=False)
+    first = int(done.stdout.strip() or "0", 16) % len(faults)  # without git: the first ones
     return [faults[(first + i) % len(faults)] for i in range(min(count, len(faults)))]
 
 
