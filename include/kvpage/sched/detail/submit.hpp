@@ -16,8 +16,9 @@ std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
   const std::int64_t last = core.blocks_of(prompt + new_tokens - 1);
   if (!spec.beam || spec.num_samples == 1) return last * core.num_groups;
-  // Full blocks of the prompt are shared; a reordered beam may hold one more block per answer while it is copied.
-  const std::int64_t shared = prompt / core.block_size;
+  // Full blocks of the prompt are shared, unless a window has passed them when the beam starts again after a preemption. A reordered
+  // beam may hold one more block per answer while it is copied.
+  const std::int64_t shared = core.has_windows ? 0 : prompt / core.block_size;
   return (shared + spec.num_samples * (last - shared + 1)) * core.num_groups;
 }
 
