@@ -63,7 +63,7 @@ void SwarmRunner<A>::start() {
   require((shared->copied_tokens > 0) == (static_cast<std::int64_t>(txn_->copies().size()) > copied), "copied tokens come with copies");
   if (hit.num_tokens > 0) count("share", shared->copied_tokens > 0 ? "partial copy" : "whole blocks");
   seq.text.resize(static_cast<std::size_t>(shared->num_tokens));
-  seq.written = seq.committed = shared->num_tokens;
+  seq.written = shared->num_tokens;
   seqs_.push_back(std::move(seq));
 }
 
@@ -121,6 +121,7 @@ void SwarmRunner<A>::fork(const SwarmSeq& seq) {
   if (!child) return;
   SwarmSeq copy = seq;
   copy.id = *child;
+  copy.committed = 0;  // like all of a new sequence, until its step is committed
   seqs_.push_back(std::move(copy));
 }
 
