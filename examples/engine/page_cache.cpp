@@ -34,6 +34,11 @@ BlockAllocatorConfig allocator_config(const LanguageModel& model, const PageCach
   return config;
 }
 
+OffloadTierConfig tier_config(std::int64_t tier_bytes, std::int64_t page_bytes, std::int64_t block_size) {
+  if (tier_bytes < page_bytes) throw_config_error("the host tier is smaller than one page", tier_bytes, page_bytes, "bytes");
+  return {.num_slots = tier_bytes / page_bytes, .page_bytes = page_bytes, .block_size = block_size};
+}
+
 /// Multiply-adds of a block of tokens at some position, at a hundred per nanosecond: what cost-aware eviction weighs.
 std::int64_t recompute_ns_per_block(const ModelSpec& spec, std::int64_t position, std::int64_t block_size) {
   const std::int64_t head_rows = (2 * spec.num_q_heads + 2 * spec.num_kv_heads) * spec.head_dim;
@@ -43,6 +48,14 @@ std::int64_t recompute_ns_per_block(const ModelSpec& spec, std::int64_t position
 }
 
 }  // namespace
+
+std::int64_t host_tier_memory_bytes(std::int64_t tier_bytes, std::int64_t page_bytes, std::int64_t block_size) {
+  if (tier_bytes == 0) return 0;
+  using Tier = OffloadTier<MemoryTierStore>;
+  const OffloadTierConfig tier = tier_config(tier_bytes, page_bytes, block_size);
+  const auto table_bytes = static_cast<std::int64_t>(Tier::required_bytes(tier));
+  return tier.num_slots * Tier::slot_bytes(tier) + table_bytes;
+}
 
 PageCache::PageCache(LanguageModel& model, const PageCacheOptions& options)
     : model_(model),
@@ -54,11 +67,7 @@ PageCache::PageCache(LanguageModel& model, const PageCacheOptions& options)
   allocator_.events().counters_ = &counters_;
   allocator_.events().collect_new_ = options.on_new_page != nullptr;
   if (options.host_tier_bytes == 0) return;
-  OffloadTierConfig tier{.num_slots = options.host_tier_bytes / model.page_bytes(), .page_bytes = model.page_bytes(),
-                         .block_size = model.pool_shape().block_size};
-  if (tier.num_slots < 1) {
-    throw_config_error("the host tier is smaller than one page", options.host_tier_bytes, model.page_bytes(), "bytes");
-  }
+  const OffloadTierConfig tier = tier_config(options.host_tier_bytes, model.page_bytes(), model.pool_shape().block_size);
   tier_pages_ = MappedMemory(tier.num_slots * Tier::slot_bytes(tier));
   tier_memory_.resize(Tier::required_bytes(tier));
   tier_ = std::make_unique<Tier>(tier, tier_memory_, MemoryTierStore{tier_pages_.span()});
@@ -87,14 +96,18 @@ void PageCache::load_from_tier(const PrefixQuery& query) {
 bool PageCache::load_more(const PrefixQuery& query) {
   const PrefixHit hit = allocator_.match(query);
   const std::int64_t block_size = allocator_.config().block_size;
-  const std::int64_t limit = std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens));
-  std::vector<std::uint32_t> slots(static_cast<std::size_t>((limit / block_size - hit.num_blocks) * allocator_.config().num_groups));
-  const std::int64_t extra = hold_extension(*tier_, allocator_.index(), query, hit, slots);
+  const std::int64_t num_groups = allocator_.config().num_groups;
   auto transaction = allocator_.begin().value();
   const SeqId seq = transaction.create(query.name_space).value();
   transaction.share(seq, hit.without_partial()).value();
-  const std::int64_t wanted = (hit.num_blocks + extra) * block_size;
-  if (extra * block_size <= hit.partial_tokens || !transaction.grow(seq, wanted)) {
+  const std::int64_t whole = std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens)) / block_size;
+  const std::int64_t limit = std::min(whole, hit.num_blocks + allocator_.capacity().available() / num_groups);
+  if (limit <= hit.num_blocks) return false;
+  PrefixQuery within = query;
+  within.max_tokens = limit * block_size;
+  std::vector<std::uint32_t> slots(static_cast<std::size_t>((limit - hit.num_blocks) * num_groups));
+  const std::int64_t extra = hold_extension(*tier_, allocator_.index(), within, hit, slots);
+  if (extra * block_size <= hit.partial_tokens || !transaction.grow(seq, (hit.num_blocks + extra) * block_size)) {
     release_slots(*tier_, slots);
     return false;
   }
@@ -105,6 +118,7 @@ bool PageCache::load_more(const PrefixQuery& query) {
   load_slots(seq, slots, hit.num_blocks);
   allocator_.commit(step).value();
   const std::int64_t usable = usable_extension(allocator_.index(), hit, slots);
+  counters_.promoted += usable * num_groups - std::count(slots.begin(), slots.begin() + usable * num_groups, kNoTierSlot);
   const std::int64_t loaded = (hit.num_blocks + usable) * block_size;
   cut_to(seq, loaded);
   if (loaded == 0) return false;
@@ -128,12 +142,9 @@ void PageCache::load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64
     if (slots[k] == kNoTierSlot) continue;
     const BlockTable table = allocator_.table(seq, static_cast<std::int64_t>(k % groups));
     const BlockId block = table.blocks[static_cast<std::size_t>(first_block) + k / groups];
-    if (tier_->promote(slots[k], model_.page(block))) {
-      ++counters_.promoted;
-    } else {
-      ++counters_.failed_loads;
-      slots[k] = kNoTierSlot;
-    }
+    if (tier_->promote(slots[k], model_.page(block))) continue;
+    ++counters_.failed_loads;
+    slots[k] = kNoTierSlot;
   }
 }
 
@@ -145,14 +156,14 @@ void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPla
       if (victim.pages[g] == kNoBlock) continue;
       const auto demotion = tier_->reserve({victim.key, victim.tokens, static_cast<std::uint32_t>(g)});
       if (!demotion || !demotion->needs_copy) continue;  // part of a block, no slot, or saved before
-      plan.transfers.push_back({BlockTransfer::Kind::kDemote, victim.pages[g], demotion->slot});
+      plan.demotions.push_back({victim.pages[g], demotion->slot});
     }
   });
 }
 
 void PageCache::begin_step(const BatchPlan& plan) {
-  for (const BlockTransfer& transfer : plan.transfers) {
-    if (tier_->demote(transfer.tier_slot, model_.page(transfer.block))) ++counters_.demoted;
+  for (const BlockDemotion& demotion : plan.demotions) {
+    if (tier_->demote(demotion.tier_slot, model_.page(demotion.block))) ++counters_.demoted;
   }
   for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
   allocator_.events().new_blocks_.clear();
@@ -167,19 +178,22 @@ void PageCache::settle(SeqId seq, std::span<const TokenId> tokens, bool ended) {
     allocator_.publish(seq, args).value();
   }
   if (ended) cut_to(seq, 0);
-  else release_behind_windows(seq);
+  else counters_.window_released += release_behind_windows(seq);
 }
 
-void PageCache::release_behind_windows(SeqId seq) {
-  if (!model_.cache_groups().has_window()) return;
+/// Returns how many pages that were.
+std::int64_t PageCache::release_behind_windows(SeqId seq) {
+  if (!model_.cache_groups().has_window()) return 0;
+  std::int64_t released = 0;
   auto transaction = allocator_.begin().value();
   const std::int64_t next_token = allocator_.num_tokens(seq);
   for (std::int64_t g = 0; g < allocator_.config().num_groups; ++g) {
     const std::int64_t before = allocator_.table(seq, g).first_live;
     transaction.release_before(seq, g, next_token).value();
-    counters_.window_released += allocator_.table(seq, g).first_live - before;
+    released += allocator_.table(seq, g).first_live - before;
   }
   transaction.commit().value();
+  return released;
 }
 
 }  // namespace kvpage::engine

@@ -32,12 +32,16 @@ struct PageCacheOptions {
 struct CacheCounters {
   std::int64_t copies = 0;           ///< pages of which a part was copied instead of computed
   std::int64_t evictions = 0;        ///< cached pages that gave way to new content
-  std::int64_t demoted = 0;          ///< of these, saved in the host tier
-  std::int64_t promoted = 0;         ///< pages brought back from it
+  std::int64_t demoted = 0;          ///< pages saved in the host tier; those of all groups of a victim
+  std::int64_t promoted = 0;         ///< pages brought back from it for the prompt that needs them
   std::int64_t failed_loads = 0;     ///< pages that could not be brought back, or came back damaged
-  std::int64_t window_released = 0;  ///< pages given back behind a sliding window
+  std::int64_t window_released = 0;  ///< pages that a sequence held and gave back behind a sliding window
   std::int64_t peak_used_blocks = 0;
 };
+
+/// Memory of a host tier that may take `tier_bytes` for pages, with its table; 0 = no tier.
+/// Errors: ConfigError when it holds no page, or more than a tier can number.
+std::int64_t host_tier_memory_bytes(std::int64_t tier_bytes, std::int64_t page_bytes, std::int64_t block_size);
 
 /// The sink of the allocator's events: counts, hands on to a trace, and remembers new pages if asked.
 class PageEvents {
@@ -79,12 +83,13 @@ class PageCache {
   /// What the pool has of a prompt, up to `max_tokens`; nothing when prefixes are not shared.
   [[nodiscard]] PrefixQuery query(std::span<const TokenId> prompt, std::int64_t max_tokens) const;
   /// Loads into the pool what the host tier has of a prompt beyond the pool's own full blocks, in steps of its own, as far as there is
-  /// room. What cannot be loaded is left out. Earlier hits may be stale afterwards.
+  /// room. With windows a step takes a page in every group and gives back what no later token sees: a small pool takes several.
+  /// What cannot be loaded is left out. Earlier hits may be stale afterwards.
   void load_from_tier(const PrefixQuery& query);
 
-  /// Adds to plan.transfers what the open transaction is about to overwrite and the host tier can keep.
+  /// Adds to plan.demotions what the open transaction is about to overwrite and the host tier can keep.
   void save_victims(const Allocator::Transaction& transaction, BatchPlan& plan);
-  /// Carries out the transfers of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing else.
+  /// Carries out the demotions of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing else.
   void begin_step(const BatchPlan& plan);
   /// Makes committed tokens findable, and gives back pages behind sliding windows. `ended` = the sequence gets no more tokens.
   void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);
@@ -103,7 +108,7 @@ class PageCache {
   bool load_more(const PrefixQuery& query);
   void load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block);
   void cut_to(SeqId seq, std::int64_t num_tokens);
-  void release_behind_windows(SeqId seq);
+  std::int64_t release_behind_windows(SeqId seq);
 
   LanguageModel& model_;
   PageCacheOptions options_;

@@ -158,7 +158,11 @@ TEST_CASE("engine.page_cache.damaged_pages_of_the_host_tier_shorten_the_hit", "[
     const std::span<std::byte> pages = runner.cache().host_tier_pages();
     for (std::size_t i = 0; i < 4 * prompts.size(); ++i) {
       INFO(shape.architecture << ", request " << i);
+      const std::int64_t promoted = runner.cache().counters().promoted;
       CHECK((answer(runner, prompts[i % prompts.size()]) == want[i % prompts.size()]));
+      // Whole pages behind a damaged one are not counted: no prompt found them.
+      const std::int64_t promoted_tokens = (runner.cache().counters().promoted - promoted) * model->pool_shape().block_size;
+      if (shape.window == 0) CHECK(promoted_tokens <= runner.cached_tokens() + 1);  // the last one is computed again for its logits
       // One bit of every other page: the tier finds the content, and its checksum the damage.
       for (std::size_t at = 100; at < pages.size(); at += 2 * static_cast<std::size_t>(model->page_bytes())) pages[at] ^= std::byte{4};
     }
@@ -167,6 +171,38 @@ TEST_CASE("engine.page_cache.damaged_pages_of_the_host_tier_shorten_the_hit", "[
     runner.finish();
     runner.cache().allocator().check_invariants();
   }
+}
+
+TEST_CASE("engine.page_cache.a_load_larger_than_the_pool_comes_in_parts", "[engine]") {
+  const TinyFile file(every_switch());
+  const auto a = some_ids(100, 3), b = some_ids(100, 4);
+  const auto model = file.load(config_of("cpu", "f16", 16));
+  const std::int64_t block_size = model->pool_shape().block_size, full_blocks = std::ssize(a) / block_size;
+  REQUIRE(full_blocks * model->cache_groups().num_groups() > 16);
+  const auto alone = [&](const std::vector<TokenId>& prompt) {
+    SequenceRunner runner(*model, {.share_prefixes = false});
+    return answer(runner, prompt);
+  };
+  const Answer want_a = alone(a), want_b = alone(b);
+  poison_pool(*model);
+  SequenceRunner runner(*model, {.host_tier_bytes = 200 * model->page_bytes(), .on_new_page = poison});
+  const CacheCounters& counters = runner.cache().counters();
+  CHECK((answer(runner, a) == want_a));
+  for (int i = 0; i < 2; ++i) {
+    INFO("round " << i);
+    CHECK((answer(runner, b) == want_b));
+    const CacheCounters before = counters;
+    CHECK((answer(runner, a) == want_a));
+    CHECK(counters.promoted - before.promoted >= full_blocks);
+    CHECK(runner.cached_tokens() >= full_blocks * block_size);
+    // Hardly a page of this sequence fell behind a window; those that the load took and left empty are no such pages.
+    CHECK(counters.window_released - before.window_released < full_blocks);
+  }
+  CHECK((answer(runner, a) == want_a));
+  CHECK(counters.failed_loads == 0);
+  runner.finish();
+  runner.cache().allocator().check_invariants();
+  CHECK(runner.cache().allocator().capacity().used == 0);
 }
 
 TEST_CASE("engine.page_cache.without_sharing_every_position_is_computed", "[engine]") {

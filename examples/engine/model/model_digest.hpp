@@ -1,4 +1,4 @@
-/// \file model_digest: a fingerprint of a model file, so that cached keys and values of one model never serve another.
+/// \file model_digest: a fingerprint that tells the model files of a process apart, so that pages of one do not serve another.
 #pragma once
 
 #include "engine/loader/gguf.hpp"
@@ -7,8 +7,8 @@
 
 namespace kvpage::engine {
 
-/// SHA-256 over the metadata without the vocabulary's arrays, and of each tensor the name, shape, format and the first and last KiB.
-/// Files that differ in sizes, settings or training differ here; it does not prove that every byte is equal. Cost: some milliseconds.
+/// SHA-256 of the metadata without the vocabulary's arrays and, per tensor, of name, shape, format, first and last KiB: weights that differ
+/// only between those are not told apart. Pages that outlive the process (a persistent tier) need every byte hashed. Cost: milliseconds.
 Sha256Digest model_digest(const Gguf& file);
 
 }  // namespace kvpage::engine

@@ -37,18 +37,16 @@ struct PlannedGroup {
   std::vector<KVSlot> write_slots;   // [num_tokens], kNoSlot = query only
 };
 
-/// One page on its way between the pool and a host tier.
-struct BlockTransfer {
-  enum class Kind : std::uint8_t { kDemote, kPromote };
-  Kind kind{};
+/// One page that the step is about to overwrite and a host tier keeps. (Pages come back in steps of their own, see OffloadTier.)
+struct BlockDemotion {
   BlockId block = kNoBlock;
   std::uint32_t tier_slot = 0;
-  friend constexpr bool operator==(const BlockTransfer&, const BlockTransfer&) = default;
+  friend constexpr bool operator==(const BlockDemotion&, const BlockDemotion&) = default;
 };
 
 /// Everything a model needs to run one step: which tokens, where their keys and values go, which rows give logits.
 /// It owns its numbers and points into nobody's state; reusing one object allocates nothing once its vectors have grown.
-/// Order of work: transfers, copies, forward pass.
+/// Order of work: demotions, copies, forward pass.
 struct BatchPlan {
   std::uint64_t step = 0;
   std::vector<QuerySpan> sequences;    // [num_seqs], their rows follow each other
@@ -57,7 +55,7 @@ struct BatchPlan {
   std::vector<std::int64_t> positions;   // [num_tokens]
   std::vector<std::int64_t> kv_lens;     // [num_seqs], tokens in the cache once the step has run
   std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
-  std::vector<BlockTransfer> transfers;  // in order
+  std::vector<BlockDemotion> demotions;  // in order
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
   std::vector<PlannedSample> samples;    // by row, then child
@@ -68,7 +66,7 @@ struct BatchPlan {
   /// Empties the plan for `num_groups` cache groups and keeps its memory.
   void clear(std::int64_t num_groups = 1) {
     sequences.clear(), owners.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
-    transfers.clear(), copies.clear(), logit_rows.clear(), samples.clear();
+    demotions.clear(), copies.clear(), logit_rows.clear(), samples.clear();
     groups.resize(static_cast<std::size_t>(num_groups));
     for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }
