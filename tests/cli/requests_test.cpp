@@ -75,7 +75,7 @@ TEST_CASE("cli.requests.a_small_pool_changes_no_id_of_a_real_model", "[cli]") {
   CHECK(small["totals"]["num_blocks"] == 7);
   CHECK(roomy["totals"]["evictions"] == 0);
   for (const Json& one : roomy["requests"]) {
-    CHECK(one["finish"] == "length");
+    CHECK(one["finish_reason"] == "length");
     CHECK(one["cached_tokens"].get<std::int64_t>() + one["positions_computed"].get<std::int64_t>() ==
           one["prompt_tokens"].get<std::int64_t>() + static_cast<std::int64_t>(one["output_ids"].size()) - 1);
     for (const char* time : {"ttft_s", "decode_s", "total_s"}) CHECK(one[time] > 0);
@@ -120,6 +120,8 @@ TEST_CASE("cli.requests.what_can_never_fit_has_an_error_and_the_others_go_on", "
   }
   CHECK(requests[3]["cached_tokens"] == 19);
   CHECK(result["totals"]["failed"] == 2);
+  CHECK(result["totals"]["prompt_tokens"] == 40);  // of those that were answered
+  CHECK(result["totals"]["interrupted"] == false);
 }
 
 TEST_CASE("cli.requests.bad_lines_are_named", "[cli]") {
@@ -144,12 +146,63 @@ TEST_CASE("cli.requests.bad_lines_are_named", "[cli]") {
   refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 0}", "max_tokens must be an integer in [1, ");
   refused("{\"id\": [], \"prompt\": \"a\", \"max_tokens\": 1}", "id must be");
   refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_token\": 1, \"max_tokens\": 1}", "unknown field \"max_token\"");
+  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 1}", "an earlier request has the id \"a\"");
+  const Outcome numbers = run_requests(tiny.path(), "{\"id\": 1, \"prompt\": \"a\", \"max_tokens\": 1}\n"
+                                                    "{\"id\": \"1\", \"prompt\": \"a\", \"max_tokens\": 1}\n");
+  CHECK(numbers.exit_code == 2);
+  CHECK(contains(numbers.err, "-:2: an earlier request has the id \"1\""));
   const Outcome missing = run_kvpage({"bench", "--model", tiny.path(), "--requests", "/nowhere/at all"});
   CHECK(missing.exit_code == 3);
-  const Outcome tier = run_requests(tiny.path(), good, {"--host-tier", "100"});
+}
+
+TEST_CASE("cli.requests.memory_that_is_not_there_is_refused_by_its_option", "[cli]") {
+  const TinyFile tiny(plain_model());
+  const std::string one = lines_of({request("a", some_ids(3), 2)});
+  const auto refused = [&](const char* option, const char* value, int exit_code, const std::string& why) {
+    const Outcome outcome = run_requests(tiny.path(), one, {option, value});
+    INFO(option << ' ' << value << ": " << outcome.err);
+    CHECK(outcome.exit_code == exit_code);
+    CHECK(contains(outcome.err, why));
+    CHECK_FALSE(contains(outcome.err, "--ctx"));
+    CHECK(outcome.out.empty());
+  };
+  refused("--host-tier", "100", 2, "smaller than one page");
+  refused("--host-tier", "10E", 2, "--host-tier");
+  refused("--host-tier", "-1", 2, "--host-tier");
+  refused("--pool-blocks", "2000000000", 4, "fewer --pool-blocks (at most ");
+  const Outcome tier = run_requests(tiny.path(), one, {"--host-tier", "2T"});
   INFO(tier.err);
-  CHECK(tier.exit_code == 2);
-  CHECK(contains(tier.err, "smaller than one page"));
+  CHECK(tier.exit_code == 4);
+  CHECK(contains(tier.err, "host tier "));
+  CHECK(contains(tier.err, "use a smaller --host-tier or a narrower --kv-type"));
+}
+
+TEST_CASE("cli.requests.a_run_that_is_not_complete_says_so", "[cli]") {
+  GgufWriter writer = tiny_gguf(plain_model());
+  auto& norm = tensor_of(writer, "output_norm.weight");  // finite weights whose logits overflow
+  for (std::size_t i = 0; i < norm.data.size() / sizeof(float); ++i) set_float(norm, i, 3e38f);
+  const TinyFile overflowing(writer);
+  const Outcome failed = run_requests(overflowing.path(), lines_of({request("a", some_ids(3), 2), request("b", some_ids(3), 2)}));
+  CHECK(failed.exit_code == 1);
+  const Json failures = Json::parse(failed.out);
+  CHECK(failures["requests"][1]["error"]["kind"] == "failed");
+  CHECK(failures["totals"]["failed"] == 2);
+  CHECK(failures["totals"]["interrupted"] == false);
+  CHECK(failures["totals"]["not_run"] == 0);
+  CHECK(failures["totals"]["prompt_tokens"] == 0);  // nothing was answered
+
+  const TinyFile tiny(plain_model());
+  std::vector<Json> many;
+  for (int i = 0; i < 20'000; ++i) many.push_back(request(std::to_string(i), some_ids(8, static_cast<std::uint32_t>(i)), 100));
+  Program program({"bench", "--model", tiny.path(), "--requests", "-", "--json", "--threads", "1", "--progress", "json"}, lines_of(many));
+  REQUIRE(program.wait_for_errors("\"requests\""));
+  program.interrupt();
+  const Outcome outcome = program.wait();
+  CHECK(outcome.exit_code == 1);
+  const Json totals = Json::parse(outcome.out)["totals"];
+  CHECK(totals["interrupted"] == true);
+  CHECK(totals["not_run"] > 0);
+  CHECK(totals["requests"].get<std::int64_t>() + totals["not_run"].get<std::int64_t>() == 20'000);
 }
 
 TEST_CASE("cli.requests.a_trace_and_a_table_are_written", "[cli]") {
@@ -166,9 +219,28 @@ TEST_CASE("cli.requests.a_trace_and_a_table_are_written", "[cli]") {
     INFO(part);
     CHECK(contains(trace, part));
   }
-  const Outcome nowhere = run_kvpage(
-      {"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", dir / "no such folder" / "trace.jsonl"});
-  CHECK(nowhere.exit_code == 2);
+  CHECK(contains(outcome.out, "0 failed to load"));
+}
+
+TEST_CASE("cli.requests.a_trace_that_cannot_be_is_refused_before_the_model_is_loaded", "[cli]") {
+  const TinyFile tiny(plain_model());
+  const TempDir dir;
+  const std::string lines = lines_of({request("a", some_ids(40), 3)});
+  write_text(dir / "requests.jsonl", lines);
+  const auto refused = [&](const std::string& trace, int exit_code, const std::string& why) {
+    const Outcome outcome = run_kvpage({"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", trace,
+                                        "--progress", "json"});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == exit_code);
+    CHECK(contains(outcome.err, why));
+    CHECK_FALSE(contains(outcome.err, "\"stage\""));
+  };
+  std::filesystem::create_hard_link(dir / "requests.jsonl", dir / "other name.jsonl");
+  refused(dir / "no such folder" / "trace.jsonl", 1, "cannot create the trace");
+  refused(dir / "requests.jsonl", 2, "would overwrite");
+  refused(dir / "other name.jsonl", 2, "would overwrite");
+  refused(tiny.path(), 2, "would overwrite");
+  CHECK(read_text(dir / "requests.jsonl") == lines);
 }
 
 TEST_CASE("cli.run.a_second_turn_finds_the_first_in_the_cache", "[cli]") {

@@ -33,13 +33,13 @@ void add_kernel_options(CLI::App& app, ModelOptions& o) {
       ->capture_default_str();
   app.add_option("--kv-type", o.kv_type, "precision of the KV cache: " + join(engine::kv_type_names()))
       ->check(CLI::IsMember(engine::kv_type_names()));
-  app.add_option("--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow (reference: always 1)")
+  app.add_option("-t,--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow (reference: always 1)")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 }
 
 void add_model_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("--model", o.model, "GGUF file (any part of a split model)")->required();
+  app.add_option("-m,--model", o.model, "GGUF file (any part of a split model)")->required();
   add_kernel_options(app, o);
   app.add_option("--progress", o.progress, "progress of loading and prefill")
       ->check(CLI::IsMember({"auto", "none", "json"}))
@@ -51,7 +51,7 @@ void add_prefix_cache(CLI::App& app, ModelOptions& o) {
 }
 
 void add_context(CLI::App& app, ModelOptions& o) {
-  app.add_option("--ctx", o.context_tokens, "context in tokens; 0 = the model's limit, at most 8192")
+  app.add_option("-c,--ctx", o.context_tokens, "context in tokens; 0 = the model's limit, at most 8192")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
       ->capture_default_str();
 }
@@ -62,20 +62,20 @@ Verb add_run(CLI::App& root) {
   add_model_options(*app, o->model);
   add_context(*app, o->model);
   add_prefix_cache(*app, o->model);
-  app->add_option("--prompt", o->prompt, "text of the user (without it: interactive chat)");
+  app->add_option("-p,--prompt", o->prompt, "text of the user (without it: interactive chat)");
   app->add_option("--system", o->system, "system message of the chat");
   app->add_flag("--raw", o->raw, "no chat template: continue the text itself");
-  app->add_option("--max-tokens", o->max_tokens, "longest answer in tokens")
+  app->add_option("-n,--max-tokens", o->max_tokens, "longest answer in tokens")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
       ->capture_default_str();
-  app->add_option("--temperature", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
+  app->add_option("--temp,--temperature", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
   app->add_option("--top-k", o->top_k, "keep the k likeliest tokens; 0 = off")->capture_default_str();
   app->add_option("--top-p", o->top_p, "keep the smallest set of this probability")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
   app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")
       ->check(CLI::Range(0.0f, 1.0f))
       ->capture_default_str();
   app->add_option("--repetition-penalty", o->repetition_penalty, "1 = off")->check(CLI::PositiveNumber)->capture_default_str();
-  app->add_option("--seed", o->seed, "seed of the random draws; without it one is drawn and shown");
+  app->add_option("-s,--seed", o->seed, "seed of the random draws; without it one is drawn and shown");
   app->footer("Examples:\n  kvpage run --model m.gguf --prompt \"Why is the sky blue?\"\n"
               "  kvpage run --model m.gguf --raw --prompt \"Once upon a time\" --max-tokens 50\n"
               "  kvpage run --model m.gguf                      (chat; end with Ctrl-D)");
@@ -85,7 +85,7 @@ Verb add_run(CLI::App& root) {
 Verb add_tokenize(CLI::App& root) {
   auto o = std::make_shared<TokenizeOptions>();
   auto* app = root.add_subcommand("tokenize", "Print the token ids of a text as a JSON array; never adds BOS");
-  app->add_option("--model", o->model, "GGUF file")->required();
+  app->add_option("-m,--model", o->model, "GGUF file")->required();
   app->add_option("--file", o->file, "text; without it standard input");
   app->add_flag("--parse-special", o->parse_special, "special tokens written in the text become their ids");
   app->footer("Example:\n  printf 'Hello' | kvpage tokenize --model m.gguf");
@@ -95,7 +95,7 @@ Verb add_tokenize(CLI::App& root) {
 Verb add_detokenize(CLI::App& root) {
   auto o = std::make_shared<TokenizeOptions>();
   auto* app = root.add_subcommand("detokenize", "Print the text of a JSON array of token ids");
-  app->add_option("--model", o->model, "GGUF file")->required();
+  app->add_option("-m,--model", o->model, "GGUF file")->required();
   app->add_option("--file", o->file, "JSON array; without it standard input");
   app->footer("Example:\n  echo '[9690, 198]' | kvpage detokenize --model m.gguf");
   return {app, [o] { return detokenize(*o); }};
@@ -107,6 +107,7 @@ Verb add_score(CLI::App& root) {
   add_model_options(*app, o->model);
   add_context(*app, o->model);
   add_prefix_cache(*app, o->model);
+  app->get_option("--no-prefix-cache")->description("compute every prompt from its start; matters only with --continuation-only");
   app->add_option("--input", o->input, "lines {\"prompt_ids\": [..], \"continuation_ids\": [..]}; - = standard input")->required();
   app->add_option("--chunk", o->chunk_tokens, "prompt tokens computed per step")
       ->check(CLI::Range(std::int64_t{1}, engine::kMaxStepTokens))
@@ -136,14 +137,18 @@ void add_request_options(CLI::App& app, BenchOptions& o) {
   add_context(app, o.model);
   app.get_option("--ctx")->needs(requests);
   add_prefix_cache(app, o.model);
+  app.get_option("--no-prefix-cache")->needs(requests);
   app.add_option("--pool-blocks", o.model.pool_blocks, "pages of the KV pool; 0 = what one sequence of the context needs")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->needs(requests)
       ->capture_default_str();
   app.add_option("--evict", o.evict, "which cached page gives way to new content")
       ->check(CLI::IsMember(engine::EvictionChoice::names()))
+      ->needs(requests)
       ->capture_default_str();
-  app.add_option("--host-tier", o.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
+  app.add_option("--host-tier", o.model.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62))
       ->needs(requests)
       ->capture_default_str();
   app.add_option("--trace", o.trace, "write what happens to requests and pages into this file")->needs(requests);
@@ -164,10 +169,12 @@ Verb add_bench(CLI::App& root) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
       ->capture_default_str();
   app->add_option("--seed", o->seed, "seed of the prompt ids")->capture_default_str();
+  for (const char* one_case : {"--prompt-tokens", "--gen", "--depth", "--seed"}) app->get_option(one_case)->excludes("--requests");
   app->add_flag("--json", o->json, "one JSON object instead of text");
   app->footer("Examples:\n  kvpage bench --model m.gguf --threads 2 --prompt-tokens 512 --gen 128 --json\n"
               "  kvpage bench --model m.gguf --requests chat.jsonl --pool-blocks 64 --evict arc --host-tier 64M --json\n"
-              "A request that can never fit has an error in its result; the others go on, and the exit code is 0.");
+              "A request that can never fit has an error in its result; the others go on, and the exit code is 0. It is 1 when the model\n"
+              "failed in a request, or the run was interrupted.");
   return {app, [o] { return bench(*o); }};
 }
 
@@ -204,7 +211,7 @@ Verb add_template(CLI::App& root) {
   auto o = std::make_shared<TemplateOptions>();
   auto* app = root.add_subcommand("template", "Render a chat template; prints the bytes and nothing else");
   auto* source = app->add_option_group("source", "where the template comes from");
-  source->add_option("--model", o->model, "GGUF file with a template");
+  source->add_option("-m,--model", o->model, "GGUF file with a template");
   source->add_option("--template", o->template_file, "file with a template");
   source->require_option(1);
   app->add_option("--messages", o->messages, "JSON array of messages")->required();

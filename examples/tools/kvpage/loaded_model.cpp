@@ -34,17 +34,35 @@ bool LoadedModel::ends_answer(TokenId id) const { return std::binary_search(end_
 
 namespace {
 
+/// What would fit, of the options that were given: "a smaller --ctx (at most 512 fit) or ", or nothing.
+std::string smaller_pool(const engine::PlannedModel& model, const engine::ModelConfig& config, std::int64_t available) {
+  const char* option = config.pool_blocks > 0 ? "fewer --pool-blocks" : "a smaller --ctx";
+  std::int64_t largest = 0;
+  if (config.pool_blocks > 0) {
+    const engine::MemoryPlan plan = engine::plan_memory(model, config);
+    largest = (available - (plan.total_bytes() - plan.kv.pool_bytes)) / plan.kv.page_bytes;
+  } else {
+    largest = engine::largest_context_tokens(model, config, available);
+  }
+  return largest > 0 ? std::string(option) + " (at most " + std::to_string(largest) + " fit) or " : "";
+}
+
 /// Refuses what cannot fit before the first large allocation.
-void require_memory(const engine::PlannedModel& model, const engine::ModelConfig& config, std::int64_t available) {
+void require_memory(const engine::PlannedModel& model, const engine::ModelConfig& config, std::int64_t host_tier_bytes,
+                    std::int64_t available) {
   const engine::MemoryPlan plan = engine::plan_memory(model, config);
-  if (plan.total_bytes() <= available) return;
+  const std::int64_t tier = engine::host_tier_memory_bytes(host_tier_bytes, plan.kv.page_bytes, config.block_size);
+  if (plan.total_bytes() + tier <= available) return;
+  std::string parts = "weights " + byte_text(plan.weight_bytes) + ", KV pool " + byte_text(plan.kv.pool_bytes) + ", workspace " +
+                      byte_text(plan.workspace_bytes);
+  std::string advice = smaller_pool(model, config, available - tier);
+  if (tier > 0) parts += ", host tier " + byte_text(tier);
+  if (tier > 0 && plan.total_bytes() < available) advice += "a smaller --host-tier or ";
   std::string types;
   for (const std::string& name : engine::kv_type_names()) types += (types.empty() ? "" : ", ") + name;
-  throw Failure(kExitDoesNotFit, "does not fit: " + byte_text(plan.total_bytes()) + " needed (weights " + byte_text(plan.weight_bytes) +
-                                     ", KV pool " + byte_text(plan.kv.pool_bytes) + ", workspace " + byte_text(plan.workspace_bytes) +
-                                     "), " + byte_text(available) + " available; use a smaller --ctx (at most " +
-                                     std::to_string(engine::largest_context_tokens(model, config, available)) +
-                                     " fit) or a narrower --kv-type (" + types + "); see kvpage plan");
+  throw Failure(kExitDoesNotFit, "does not fit: " + byte_text(plan.total_bytes() + tier) + " needed (" + parts + "), " +
+                                     byte_text(available) + " available; use " + advice + "a narrower --kv-type (" + types +
+                                     "); see kvpage plan");
 }
 
 /// A tensor that the packed kernels cannot run is right but slow: say so, once.
@@ -93,7 +111,7 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   engine::ModelConfig config = model_config(options, pool_tokens, step_tokens);
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
   if (auto complete = engine::check_tensors(*file, spec); !complete) throw_load_failure(complete.error());
-  require_memory({*file, spec, tokenizer}, config, engine::available_memory_bytes());
+  require_memory({*file, spec, tokenizer}, config, options.host_tier_bytes, engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
   const std::vector<engine::KernelUse> uses = model->kernel_uses();
   if (std::none_of(uses.begin(), uses.end(), [](const engine::KernelUse& use) { return use.in_file; })) file->drop_tensor_data();

@@ -23,6 +23,7 @@ struct ModelOptions {
   std::string kv_type;                      ///< name of a KV format; empty = the backend's default
   std::int64_t context_tokens = 0;          ///< 0 = min(the model's limit, kDefaultContextTokens)
   std::int64_t pool_blocks = 0;             ///< pages of the KV pool; 0 = what one sequence of the context needs
+  std::int64_t host_tier_bytes = 0;         ///< memory for evicted pages; 0 = none
   bool prefix_cache = true;                 ///< what an earlier text left in the cache is not computed again
   int threads = 0;                          ///< 0 = CPUs that affinity and cgroup quota allow
   std::string progress = "auto";            ///< auto, none or json
@@ -69,7 +70,6 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   std::optional<std::string> requests;      ///< JSON lines; "-" = standard input; absent = one case of random tokens
   std::string evict = "lru";                ///< name of an eviction policy
-  std::uint64_t host_tier_bytes = 0;        ///< memory for evicted pages
   std::optional<std::string> trace;         ///< file for the trace of a run of requests
   bool json = false;
 };

@@ -47,6 +47,8 @@ std::string per_token_text(const KVPlan& kv) {
          std::to_string(kv.bytes_per_token - kv.payload_per_token) + " scales and padding";
 }
 
+std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "none"; }
+
 void print_text(const Report& r) {
   const engine::MemoryPlan& plan = r.plan;
   std::printf("%s: context of %" PRId64 " tokens x %" PRId64 " sequence(s), KV type %s, kernels %s\n", r.spec.name.c_str(),
@@ -62,8 +64,9 @@ void print_text(const Report& r) {
   print_line("total", plan.total_bytes(), "");
   if (!r.fit) return;
   print_line("memory", r.fit->memory_bytes, r.fit->fits ? "fits" : "does not fit");
-  std::printf("largest that fits: --ctx %" PRId64 " with --seqs %" PRId64 "; --seqs %" PRId64 " with --ctx %" PRId64 "\n",
-              r.fit->largest_context_tokens, r.config.num_seqs, r.fit->largest_num_seqs, r.context_tokens);
+  std::printf("largest that fits: --ctx %s with --seqs %" PRId64 "; --seqs %s with --ctx %" PRId64 "\n",
+              count_text(r.fit->largest_context_tokens).c_str(), r.config.num_seqs, count_text(r.fit->largest_num_seqs).c_str(),
+              r.context_tokens);
 }
 
 void print_json(const Report& r) {

@@ -55,8 +55,8 @@ void ProgressBar::show(std::string_view stage, std::int64_t done, std::int64_t t
   const double stage_s = std::chrono::duration<double>(now - stage_start_).count();
   if (mode_ == Mode::kJson) {
     const double t_ms = std::chrono::duration<double, std::milli>(now - start_).count();
-    std::fprintf(stderr, "{\"stage\":\"%s\",\"done_bytes\":%lld,\"total_bytes\":%lld,\"t_ms\":%.0f}\n", stage_.c_str(),
-                 static_cast<long long>(done), static_cast<long long>(total), t_ms);
+    std::fprintf(stderr, "{\"stage\":\"%s\",\"done\":%lld,\"total\":%lld,\"unit\":\"%s\",\"t_ms\":%.0f}\n", stage_.c_str(),
+                 static_cast<long long>(done), static_cast<long long>(total), std::string(unit).c_str(), t_ms);
   } else if (mode_ == Mode::kBar && stage_s >= kMinStageSeconds) {
     draw(done, total, unit, stage_s);
     if (last) clear();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 
 namespace kvpage::cli {
@@ -90,7 +91,12 @@ engine::EngineRequest read_request(const Json& line, const LineContext& context)
 std::vector<engine::EngineRequest> read_requests(const std::string& text, const std::string& file_name, const engine::Tokenizer& tokenizer,
                                                  std::int64_t vocab_size) {
   std::vector<engine::EngineRequest> requests;
-  for_each_json_line(text, file_name, [&](const Json& line) { requests.push_back(read_request(line, {tokenizer, vocab_size})); });
+  std::set<std::string> ids;
+  for_each_json_line(text, file_name, [&](const Json& line) {
+    requests.push_back(read_request(line, {tokenizer, vocab_size}));
+    const std::string& id = requests.back().id;
+    if (!ids.insert(id).second) throw std::runtime_error("an earlier request has the id " + Json(id).dump() + "; each needs its own");
+  });
   return requests;
 }
 

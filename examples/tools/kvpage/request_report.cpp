@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace kvpage::cli {
@@ -21,19 +22,19 @@ Json json_of(const engine::RequestResult& r) {
     }
     return json;
   }
-  json.update({{"output_ids", r.output_ids}, {"finish", engine::name_of(r.finish)}, {"cached_tokens", r.cached_tokens},
+  json.update({{"output_ids", r.output_ids}, {"finish_reason", engine::name_of(r.finish)}, {"cached_tokens", r.cached_tokens},
                {"positions_computed", r.positions_computed}, {"ttft_s", r.ttft_s}, {"decode_s", r.decode_s}, {"total_s", r.total_s}});
   return json;
 }
 
-/// Sums over requests.
+/// Sums over requests; prompts count when they were answered.
 struct Sums {
   std::int64_t failed = 0, prompt = 0, output = 0, cached = 0, computed = 0;
 
   explicit Sums(const std::vector<engine::RequestResult>& results) {
     for (const engine::RequestResult& r : results) {
       failed += r.failure ? 1 : 0;
-      prompt += r.prompt_tokens;
+      prompt += r.failure ? 0 : r.prompt_tokens;
       output += std::ssize(r.output_ids);
       cached += r.cached_tokens;
       computed += r.positions_computed;
@@ -45,21 +46,33 @@ double share(std::int64_t part, std::int64_t whole) { return whole > 0 ? static_
 
 }  // namespace
 
+bool RequestReport::interrupted() const {
+  const auto cancelled = [](const engine::RequestResult& r) { return !r.failure && r.finish == engine::FinishReason::kCancelled; };
+  return not_run > 0 || std::any_of(results.begin(), results.end(), cancelled);
+}
+
+ExitCode RequestReport::exit_code() const {
+  const auto failed = [](const engine::RequestResult& r) { return r.failure && r.failure->kind == engine::RequestFailure::Kind::kFailed; };
+  return interrupted() || std::any_of(results.begin(), results.end(), failed) ? kExitRun : kExitOk;
+}
+
 void RequestReport::print_json() const {
   const Sums sums(results);
   const engine::CacheCounters& c = counters;
   Json requests = Json::array();
   for (const engine::RequestResult& result : results) requests.push_back(json_of(result));
-  const Json totals{{"requests", results.size()}, {"failed", sums.failed}, {"prompt_tokens", sums.prompt},
-                    {"cached_tokens", sums.cached}, {"positions_computed", sums.computed}, {"output_tokens", sums.output},
-                    {"steps", steps}, {"copies", c.copies}, {"evictions", c.evictions}, {"demoted", c.demoted}, {"promoted", c.promoted},
+  const Json totals{{"requests", results.size()}, {"failed", sums.failed}, {"interrupted", interrupted()}, {"not_run", not_run},
+                    {"prompt_tokens", sums.prompt}, {"cached_tokens", sums.cached}, {"positions_computed", sums.computed},
+                    {"output_tokens", sums.output}, {"steps", steps}, {"copies", c.copies}, {"evictions", c.evictions},
+                    {"demoted", c.demoted}, {"promoted", c.promoted},
                     {"failed_loads", c.failed_loads}, {"window_released", c.window_released}, {"num_blocks", num_blocks},
-                    {"peak_used_blocks", c.peak_used_blocks}, {"utilisation", share(c.peak_used_blocks, num_blocks)}, {"wall_s", wall_s}};
+                    {"peak_used_blocks", c.peak_used_blocks}, {"peak_utilisation", share(c.peak_used_blocks, num_blocks)},
+                    {"wall_s", wall_s}};
   const engine::LanguageModel& m = *model.model;
   const Json all{{"model", m.spec().name}, {"kernels", options.model.kernels}, {"kv_type", m.kv_type()}, {"threads", m.num_threads()},
                  {"block_size", m.pool_shape().block_size}, {"cache_groups", m.cache_groups().num_groups()},
                  {"layers_per_page", m.cache_groups().layers_per_page}, {"page_bytes", m.page_bytes()},
-                 {"prefix_cache", options.model.prefix_cache}, {"evict", options.evict}, {"host_tier_bytes", options.host_tier_bytes},
+                 {"prefix_cache", options.model.prefix_cache}, {"evict", options.evict}, {"host_tier_bytes", options.model.host_tier_bytes},
                  {"load_s", model.load_s}, {"requests", requests}, {"totals", totals}};
   std::printf("%s\n", all.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
@@ -78,10 +91,12 @@ void RequestReport::print_text() const {
   std::printf("%zu requests, %lld failed; %lld of %lld prompt tokens cached; %lld steps in %.3f s\n", results.size(),
               static_cast<long long>(sums.failed), static_cast<long long>(sums.cached), static_cast<long long>(sums.prompt),
               static_cast<long long>(steps), wall_s);
-  std::printf("pages: %lld of %lld used at most; %lld copied, %lld evicted, %lld demoted, %lld promoted, %lld released behind windows\n",
+  std::printf("pages: %lld of %lld used at most; %lld copied, %lld evicted, %lld demoted, %lld promoted, %lld failed to load, "
+              "%lld released behind windows\n",
               static_cast<long long>(c.peak_used_blocks), static_cast<long long>(num_blocks), static_cast<long long>(c.copies),
               static_cast<long long>(c.evictions), static_cast<long long>(c.demoted), static_cast<long long>(c.promoted),
-              static_cast<long long>(c.window_released));
+              static_cast<long long>(c.failed_loads), static_cast<long long>(c.window_released));
+  if (interrupted()) std::printf("interrupted: %lld requests were not run\n", static_cast<long long>(not_run));
 }
 
 }  // namespace kvpage::cli
