@@ -49,6 +49,8 @@ struct PrefixHit {
 
   /// Tokens that need not be computed for a prompt of `prompt_tokens`: logits need one computed token, so at most prompt_tokens - 1.
   /// When num_tokens reaches the prompt, the last token's row is query only: its K/V are there and are not written again.
+  /// With sliding-window groups ask for at most prompt_tokens - 1 (PrefixQuery::max_tokens): the last token's own query looks back one
+  /// token further than a hit of the whole prompt keeps.
   [[nodiscard]] constexpr std::int64_t num_computed(std::int64_t prompt_tokens) const noexcept {
     return std::min(num_tokens, prompt_tokens - 1);
   }
