@@ -38,7 +38,7 @@ class TokenSource {
     args.prompt_ids = prompt_;
     args.output_ids = output;
     args.position = static_cast<std::uint32_t>(position);
-    const SampleResult result = sample_row(args, std::as_writable_bytes(std::span(scratch_)));
+    const DrawResult result = sample_row(args, std::as_writable_bytes(std::span(scratch_)));
     if (result) return *result;
     error_ = describe(result.error());
     return std::nullopt;

@@ -105,12 +105,11 @@ std::string default_kv_type(std::string_view backend) {
 }
 
 std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t block_size) {
-  const KVPoolShape shape{.num_layers = spec.num_layers, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
-                          .block_size = block_size, .num_blocks = 1};
   std::vector<KvTypeBytes> types;
-  for_each_type(KVFormats{}, [&]<class Format>() {
-    types.push_back({std::string(Format::kName), plan_bytes<CpuKV<Format>>(shape, block_size).bytes_per_token});
-  });
+  for (std::string& name : kv_type_names()) {
+    const ModelConfig config{.kv_type = name, .block_size = block_size};
+    types.push_back({std::move(name), plan_kv_pool(spec, config).bytes_per_token});
+  }
   return types;
 }
 

@@ -85,7 +85,7 @@ class LanguageModel {
 
   /// Runs a step: copies pages, writes the keys and values of its rows, keeps the final hidden state of its logit rows.
   /// Requires: validate(plan) holds, plan.num_tokens() <= step_tokens(), one plan group per cache group, blocks inside the pool,
-  /// positions below context_tokens(). The plan's transfers were done before, by the owner of the host tier.
+  /// positions below context_tokens(). The plan's demotions were done before, by the owner of the host tier.
   /// Errors: a Status that names the kernel's objection; the pages of this step then hold unspecified values.
   virtual Status forward(const BatchPlan& plan) = 0;
 

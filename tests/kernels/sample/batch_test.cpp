@@ -20,11 +20,11 @@ std::vector<TokenId> sample_batch(const std::vector<SampleRow>& rows, int num_th
   Cpu cpu(CpuConfig{.num_threads = num_threads});
   std::vector<SampleArgs> args;
   for (const SampleRow& row : rows) args.push_back(row.args());
-  std::vector<SampleResult> results(rows.size(), TokenId{0xFFFF'FFFF});
+  std::vector<DrawResult> results(rows.size(), TokenId{0xFFFF'FFFF});
   auto scratch = kvpage_test::make_scratch(200, num_threads);
   REQUIRE(sample(cpu, args, results, std::as_writable_bytes(std::span(scratch))).ok());
   std::vector<TokenId> tokens;
-  for (const SampleResult& result : results) tokens.push_back(result.value());
+  for (const DrawResult& result : results) tokens.push_back(result.value());
   return tokens;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("sample.batch.a_failing_row_ends_alone", "[sample]") {
   rows[2].allowed.assign(7, 0);
   std::vector<SampleArgs> args;
   for (const SampleRow& row : rows) args.push_back(row.args());
-  std::vector<SampleResult> results(4, TokenId{0xFFFF'FFFF});
+  std::vector<DrawResult> results(4, TokenId{0xFFFF'FFFF});
   Cpu cpu(CpuConfig{.num_threads = 2});
   auto scratch = kvpage_test::make_scratch(200, 2);
   REQUIRE(sample(cpu, args, results, std::as_writable_bytes(std::span(scratch))).ok());
@@ -87,7 +87,7 @@ TEST_CASE("sample.batch.a_failing_row_ends_alone", "[sample]") {
 TEST_CASE("sample.batch.refuses_small_scratch_and_unequal_spans", "[sample]") {
   const SampleRow row = seeded_row(1, 0);
   const std::array args{row.args(), row.args()};
-  std::vector<SampleResult> results(2, TokenId{5});
+  std::vector<DrawResult> results(2, TokenId{5});
   Cpu cpu(CpuConfig{.num_threads = 2});
   auto scratch = kvpage_test::make_scratch(200, 2);
   const auto bytes = std::as_writable_bytes(std::span(scratch));

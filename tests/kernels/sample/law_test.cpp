@@ -122,8 +122,8 @@ int count_differences(std::uint32_t seed, int rows) {
   int differences = 0;
   for (int i = 0; i < rows; ++i) {
     const SampleRow row = random_row(random);
-    const SampleResult got = row.sample<Order>();
-    const SampleResult want = reference::sample_row<Order>(row.args());
+    const DrawResult got = row.sample<Order>();
+    const DrawResult want = reference::sample_row<Order>(row.args());
     const bool equal = got.has_value() == want.has_value() && (got ? *got == *want : got.error() == want.error());
     if (!equal) ++differences;
   }

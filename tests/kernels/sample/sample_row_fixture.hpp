@@ -38,7 +38,7 @@ struct SampleRow {
   }
 
   template <kvpage::FilterOrder Order = kvpage::TemperatureFirst>
-  kvpage::SampleResult sample() const {
+  kvpage::DrawResult sample() const {
     auto scratch = make_scratch(vocab_size());
     return kvpage::sample_row<Order>(args(), std::as_writable_bytes(std::span(scratch)));
   }

@@ -68,7 +68,7 @@ struct SampleError {
   friend constexpr bool operator==(const SampleError&, const SampleError&) = default;
 };
 
-using SampleResult = Expected<TokenId, SampleError>;
+using DrawResult = Expected<TokenId, SampleError>;
 
 /// Filters see probabilities at the requested temperature (the default order).
 struct TemperatureFirst {

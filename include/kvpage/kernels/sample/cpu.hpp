@@ -39,7 +39,7 @@ template <FilterOrder Order = TemperatureFirst>
 /// The next token of one row: a pure function of the row's own arguments (seed, position and child included).
 /// Requires, Errors, Threads, Cost: as `sample_law`.
 template <FilterOrder Order = TemperatureFirst>
-[[nodiscard]] SampleResult sample_row(const SampleArgs& args, std::span<std::byte> scratch) noexcept {
+[[nodiscard]] DrawResult sample_row(const SampleArgs& args, std::span<std::byte> scratch) noexcept {
   const auto law = sample_law<Order>(args, scratch);
   if (!law) return Unexpected{law.error()};
   if (args.params.greedy()) return law->most_likely;
@@ -51,7 +51,7 @@ template <FilterOrder Order = TemperatureFirst>
 /// Requires: `scratch` holds sample_scratch_bytes(largest vocab_size) per thread of `cpu`, aligned to 8.
 /// Errors: kInvalidArgument if the spans differ in length, kCapacity if `scratch` is too small; then no result is written.
 template <FilterOrder Order = TemperatureFirst>
-[[nodiscard]] Status sample(Cpu& cpu, std::span<const SampleArgs> rows, std::span<SampleResult> results,
+[[nodiscard]] Status sample(Cpu& cpu, std::span<const SampleArgs> rows, std::span<DrawResult> results,
                             std::span<std::byte> scratch) {
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   if (rows.size() != results.size()) {

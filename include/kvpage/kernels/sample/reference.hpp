@@ -67,7 +67,7 @@ inline void filter(std::vector<Choice>& choices, const SamplingParams& params) {
 
 /// What `sample_row` must return, for well-formed arguments. Allocates.
 template <FilterOrder Order = TemperatureFirst>
-SampleResult sample_row(const SampleArgs& args) {
+DrawResult sample_row(const SampleArgs& args) {
   if (!validate(args).ok()) return Unexpected{SampleError{SampleError::Kind::kBadArguments}};
   const auto is_bad = [](float x) { return !(x < std::numeric_limits<float>::infinity()); };
   const auto bad_logit = [](auto id) { return Unexpected{SampleError{SampleError::Kind::kBadLogit, static_cast<TokenId>(id)}}; };
