@@ -42,7 +42,27 @@ void check_total(const std::string& model, const std::string& kv_type, std::int6
   CHECK(std::abs(planned - measured) <= planned / 50 + 16'000'000);
 }
 
+/// What the same process takes for a longer context is pages and nothing else: the difference is near enough to miss none.
+void check_growth(const std::string& model, const std::string& kv_type, std::int64_t context_tokens) {
+  constexpr std::int64_t kShort = 512;  // a whole step
+  const std::string file = model_path(model);
+  const auto total = [&](std::int64_t tokens) {
+    return plan(file, {"--kv-type", kv_type, "--ctx", std::to_string(tokens)})["total_bytes"].get<std::int64_t>();
+  };
+  const std::int64_t planned = total(context_tokens) - total(kShort);
+  const std::int64_t measured = measured_bytes(file, kv_type, context_tokens) - measured_bytes(file, kv_type, kShort);
+  const std::int64_t tolerance = planned / 50 + 4'000'000;
+  INFO(model << ' ' << kv_type << ' ' << context_tokens << " against " << kShort << ": planned " << planned << ", measured " << measured);
+  REQUIRE(planned > 4 * tolerance);
+  CHECK(std::abs(planned - measured) <= tolerance);
+}
+
 }  // namespace
+
+TEST_CASE("cli.plan.a_longer_context_takes_its_pages_and_no_more", "[cli]") {
+  check_growth("smollm2", "f32", 1536);
+  check_growth("smollm2", "int8", 2560);
+}
 
 TEST_CASE("cli.plan.total_is_what_a_process_takes_for_every_kv_type", "[cli]") {
   for (const std::string& kv_type : kvpage::engine::kv_type_names()) check_total("smollm2", kv_type, 1024);
