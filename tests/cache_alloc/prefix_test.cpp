@@ -244,3 +244,14 @@ TEST_CASE("cache_alloc.prefix.an_unknown_namespace_is_no_node", "[cache_alloc]")
     CHECK_FALSE(pool->index().tree().alive(hit.node, hit.generation));
   }
 }
+
+TEST_CASE("cache_alloc.prefix.a_tail_within_published_blocks_adds_nothing", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool{{.num_blocks = 8, .block_size = 4}, kOptions};
+  const SeqId seq = pool.run(tokens_from(0, 8));
+  pool->publish(seq, {.tokens = tokens_from(0, 7), .partial_tail = true}).value();
+  pool->check_invariants();
+  Tokens repeated = tokens_from(0, 8);
+  repeated.insert(repeated.end(), {4, 5, 6});
+  CHECK(pool.hit(repeated) == 8);
+  CHECK(pool.hit(tokens_from(0, 8)) == 8);
+}

@@ -23,7 +23,9 @@ class Publisher {
       row_.chain = {node, i + 1, tree()[node].generation};
     }
     const auto rest = args_.tokens.subspan(static_cast<std::size_t>(full * core_.config.block_size));
-    if (args_.partial_tail && !rest.empty() && !has_start(rest)) publish_block(row_.chain.num_blocks, rest);
+    // A row that published more already has the tail inside of a full block.
+    const bool at_tail = args_.partial_tail && row_.chain.num_blocks == full;
+    if (at_tail && !rest.empty() && !has_start(rest)) publish_block(row_.chain.num_blocks, rest);
   }
 
  private:
