@@ -73,15 +73,16 @@ TEST_CASE("cache_alloc.transaction.abort_takes_every_operation_back", "[cache_al
   pool.end(pool.run(tokens_from(100, 8)));
   const std::uint64_t before = pool->digest();
   auto txn = pool->begin();
-  SECTION("create, grow") { txn->grow(txn->create().value(), 20).value(); }
-  SECTION("fork") { static_cast<void>(txn->fork(seq).value()); }
-  SECTION("copy on write") { txn->make_writable(txn->fork(seq).value(), 9, 10).value(); }
-  SECTION("truncate") { txn->truncate(seq, 3).value(); }
-  SECTION("release") { txn->release(seq).value(); }
+  SECTION("create, grow") { CHECK(txn->grow(txn->create().value(), 20)); }
+  SECTION("fork") { CHECK(txn->fork(seq)); }
+  SECTION("copy on write") { CHECK(txn->make_writable(txn->fork(seq).value(), 9, 10)); }
+  SECTION("truncate") { CHECK(txn->truncate(seq, 3)); }
+  SECTION("release") { CHECK(txn->release(seq)); }
   SECTION("share") { CHECK(txn->share(txn->create().value(), pool->match({.tokens = tokens_from(100, 8)}))); }
   SECTION("share a part") { CHECK(txn->share(txn->create().value(), pool->match({.tokens = tokens_from(100, 6)}))); }
   SECTION("evict") {
     while (txn->allocate_block()) pool->check_invariants();
+    CHECK(pool->capacity().available() == 0);
   }
   pool->check_invariants();
   txn->abort();
