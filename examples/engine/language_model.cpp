@@ -107,7 +107,8 @@ std::string default_kv_type(std::string_view backend) {
 std::vector<KvTypeBytes> kv_bytes_per_token(const ModelSpec& spec, std::int64_t block_size) {
   std::vector<KvTypeBytes> types;
   for (std::string& name : kv_type_names()) {
-    const ModelConfig config{.kv_type = name, .block_size = block_size};
+    ModelConfig config;
+    config.kv_type = name, config.block_size = block_size;
     types.push_back({std::move(name), plan_kv_pool(spec, config).bytes_per_token});
   }
   return types;
