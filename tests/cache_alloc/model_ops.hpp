@@ -30,7 +30,7 @@ struct Op {
 
 /// How often each kind is drawn.
 inline constexpr std::array<int, static_cast<std::size_t>(OpKind::kEnd)> kOpWeights{
-    3, 3, 34, 5, 9, 5, 20, 5, 4, 6, 5, 8, 26, 5, 8, 40, 10, 4, 4, 1, 6, 2, 5, 2, 4, 4, 2, 2};
+    3, 3, 34, 5, 9, 5, 20, 5, 4, 6, 5, 8, 26, 9, 8, 40, 10, 4, 4, 1, 6, 2, 5, 2, 4, 4, 2, 2};
 
 inline std::vector<Op> random_ops(std::uint64_t seed, int count) {
   std::mt19937_64 rng{seed};

@@ -24,6 +24,7 @@ void ModelRunner<A>::apply(const Op& op) {
         agree("begin", allocator_.begin(), {"kBusy", 0, 1});
         break;
       }
+      world_.cut.clear();
       before_ = world_;
       digest_before_ = allocator_.digest();
       auto txn = allocator_.begin();
@@ -131,7 +132,7 @@ void ModelRunner<A>::commit_open() {
   execute();
   for (Sealed& step : steps_) {
     for (const auto& [id, seq] : before_.cache.seqs) {
-      if (!world_.cache.seqs.contains(id) || world_.cache.seqs[id].num_tokens() != seq.num_tokens()) step.touched.insert(id);
+      if (!world_.cache.seqs.contains(id) || world_.cut.contains(id)) step.touched.insert(id);
     }
   }
   if (!sealed) {

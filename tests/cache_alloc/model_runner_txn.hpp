@@ -103,6 +103,7 @@ void ModelRunner<A>::truncate(const Op& op) {
     const Outcome model = cut > length ? Outcome{"kBadLength", cut, length} : Outcome{};
     if (!agree("truncate", txn_->truncate(seq, cut), model)) return;
     world_.cache.truncate(id, cut);
+    if (cut < length) world_.cut.insert(id);
     ModelWorld::Progress& p = world_.progress[id];
     p = {std::min(p.written, cut), std::min(p.committed, cut)};
     for (Sealed& step : steps_) {
@@ -121,7 +122,7 @@ void ModelRunner<A>::fork(const Op& op) {
   const Outcome model = live == sizes_.max_seqs ? Outcome{"kNoSeqSlot", live + 1, live} : Outcome{};
   if (!agree("fork", child, model)) return;
   world_.cache.seqs[world_.next_seq] = world_.cache.seqs[parent];
-  world_.progress[world_.next_seq] = world_.progress[parent];
+  world_.progress[world_.next_seq] = {world_.progress[parent].written, 0};  // nothing of it is committed before its step
   world_.seq_ids[world_.next_seq++] = *child;
 }
 
@@ -151,7 +152,7 @@ void ModelRunner<A>::share(const Op& op, const kvpage::PrefixHit& hit, const std
   const int length = world_.cache.seqs[id].num_tokens();
   require_equal(shared->num_tokens, length, "shared tokens");
   require_equal(shared->copied_tokens, copied ? expected.partial_tokens : 0, "copied tokens");
-  world_.progress[id] = {length, length};
+  world_.progress[id] = {length, 0};
   count(fresh ? "share" : "share_stale", "done");
   static_cast<void>(op);
 }

@@ -40,6 +40,7 @@ struct ModelWorld {
   std::map<int, std::uint32_t> block_of;  ///< cell -> block
   std::vector<Raw> raws;
   std::vector<Copy> copies;  ///< of the open transaction
+  std::set<int> cut;         ///< sequences that the open transaction made shorter, also where it had made them longer before
   int next_seq = 0;
 };
 
