@@ -158,6 +158,25 @@ TEST_CASE("trace.file.a_killed_writer_leaves_a_readable_trace", "[trace]") {
   CHECK(complete > 10);
 }
 
+TEST_CASE("trace.file.the_end_of_a_request_is_written_at_once", "[trace]") {
+  const TempDir dir;
+  const std::string path = dir / "t.jsonl";
+  const auto recorder = TraceRecorder::open(path, {}, [] { return std::int64_t{5}; }).value();
+  const auto lines = [&] {
+    std::vector<std::string> kinds;
+    auto reader = TraceReader::open(path).value();
+    for (TraceLine line; reader.next(line).value();) kinds.push_back(line.kind);
+    CHECK_FALSE(reader.cut_short());
+    return kinds;
+  };
+  recorder->submit({.id = "a", .prompt_ids = {1, 2}, .max_tokens = 1, .tenant = "", .priority = 0});
+  recorder->event({.kind = CacheEventKind::kSeqStart, .seq = {0, 1}});
+  recorder->finish({.id = "a", .reason = "stop", .output_ids = {3}});
+  CHECK(lines() == std::vector<std::string>{"submit", "event", "finish"});
+  recorder->capacity({.num_blocks = 4, .clean = 4});
+  CHECK(lines().back() == "capacity");
+}
+
 TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   const auto check = [](const std::string& text, const std::string& place, const std::string& part) {
     INFO(text);
@@ -170,6 +189,12 @@ TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   check(R"({"kind":"submit"})" "\n", "1", "header");
   check(R"({"kind":"header","version":2})" "\n", "1", "version 2");
   check(R"({"kind":"header","version":1,"seed":-1})" "\n", "1", "seed");
+  const std::string config = R"({"kind":"header","version":1,"config":)";
+  check(config + R"({"num_blocks":2147483647}})" "\n", "1", "\"num_blocks\" is 2147483647; a trace can be of a pool of at most 16777216");
+  check(config + R"({"num_blocks":16777217}})" "\n", "1", "16777217");
+  CHECK(problem_of(config + R"({"num_blocks":16777216}})" "\n").empty());
+  check(config + R"({"groups":[{},{},{},{},{}]}})" "\n", "1", "at most 4 cache groups");
+  check(config + R"({"groups":[512]}})" "\n", "1", "512");
   check("hello\n", "1", "JSON object");
   check(kHeader + "\n{\"kind\":1}\n", "3", "kind");
   check(kHeader + "{\"kind\":\"submit\"\n{}\n", "2", "JSON object");

@@ -13,6 +13,8 @@ namespace kvpage::engine {
 
 /// Version of the format that this program writes, and the newest that it reads.
 inline constexpr std::int64_t kTraceVersion = 1;
+/// Largest pool that is read or replayed: a reader keeps some hundred bytes per block.
+inline constexpr std::int64_t kMaxTraceBlocks = std::int64_t{1} << 24;
 
 /// First line of a trace: what its numbers refer to. A value of 0 or "" is not known.
 struct TraceHeader {

@@ -132,12 +132,21 @@ Expected<void, TraceError> TraceReader::read_header() {
     header_.seed = seed.get<std::uint64_t>();
     if (line.fields.contains("commit")) header_.commit = detail::name(line.fields["commit"], "commit");
     const json config = line.fields.value("config", json::object());
-    header_.num_blocks = detail::optional_number(config, "num_blocks", std::int64_t{1} << 31);
+    header_.num_blocks = detail::optional_number(config, "num_blocks");
+    if (header_.num_blocks > kMaxTraceBlocks) {
+      throw detail::BadField("\"num_blocks\" is " + std::to_string(header_.num_blocks) + "; a trace can be of a pool of at most " +
+                             std::to_string(kMaxTraceBlocks) + " blocks");
+    }
     header_.block_size = detail::optional_number(config, "block_size", 1025);
     header_.page_bytes = detail::optional_number(config, "page_bytes");
     if (config.contains("policy")) header_.policy = detail::name(config["policy"], "policy");
     const json groups = config.value("groups", json::array());
-    for (const json& group : detail::array(groups, "\"groups\"")) {
+    if (detail::array(groups, "\"groups\"").size() > static_cast<std::size_t>(kMaxCacheGroups)) {
+      throw detail::BadField("\"groups\" has " + std::to_string(groups.size()) + " elements; a pool has at most " +
+                             std::to_string(kMaxCacheGroups) + " cache groups");
+    }
+    for (const json& group : groups) {
+      if (!group.is_object()) throw detail::BadField("a cache group must be an object, not " + group.dump());
       header_.window_tokens.push_back(detail::optional_number(group, "window_tokens"));
     }
     return true;

@@ -154,6 +154,7 @@ void TraceRecorder::finish(const TraceFinish& end) {
   append_name(buffer_, ",\"reason\":", end.reason);
   append_ids(buffer_, ",\"output_ids\":", end.output_ids);
   end_line();
+  write_out();
 }
 
 void TraceRecorder::capacity(const CapacitySnapshot& snapshot) {
@@ -164,6 +165,7 @@ void TraceRecorder::capacity(const CapacitySnapshot& snapshot) {
   append_number(buffer_ += ",\"step\":", step_.value);
   for (const auto& [field, count] : counts) append_number(buffer_ += field, static_cast<std::uint64_t>(count));
   end_line();
+  write_out();
 }
 
 void TraceRecorder::event(const CacheEvent& event) {

@@ -24,7 +24,8 @@ struct TraceError {
 /// Nanoseconds since any fixed moment; the recorder has no clock of its own.
 using TraceClock = std::function<std::int64_t()>;
 
-/// Lines are buffered and written whole, so that the trace of a killed process is readable up to where it ends.
+/// Lines are written whole: whenever a request ends, and when many are buffered. So the trace of a killed process is readable up to
+/// where it ends, and has every request that was answered.
 /// Threads: the one that owns the allocator. Cost: some 20 bytes per event.
 class TraceRecorder {
  public:
@@ -39,8 +40,9 @@ class TraceRecorder {
   void submit(const TraceRequest& request);
   /// What the next sealed step is going to compute.
   void plan(std::span<const PlannedRow> rows);
+  /// Writes out what is buffered.
   void finish(const TraceFinish& end);
-  /// The allocator's own count, so that readers can check theirs.
+  /// The allocator's own count, so that readers can check theirs. Writes out what is buffered.
   void capacity(const CapacitySnapshot& snapshot);
   void event(const CacheEvent& event);
 
