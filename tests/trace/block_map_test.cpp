@@ -9,6 +9,19 @@
 using namespace kvpage;
 using namespace kvpage_test;
 
+TEST_CASE("trace.block_map.a_sequence_starts_before_it_ends", "[trace]") {
+  engine::BlockMap map{4};
+  const CacheEvent start{.kind = CacheEventKind::kSeqStart, .seq = {0, 7}}, end{.kind = CacheEventKind::kSeqEnd, .seq = {0, 7}};
+  const CacheEvent other_end{.kind = CacheEventKind::kSeqEnd, .seq = {0, 8}};
+  CHECK(map.apply(end) == "sequence 7 ends, which did not start");
+  REQUIRE_FALSE(map.apply(start));
+  CHECK(map.recount().num_seqs == 1);
+  CHECK(map.apply(start) == "sequence 7 starts while it lives");
+  CHECK(map.apply(other_end) == "sequence 8 ends, which did not start");
+  REQUIRE_FALSE(map.apply(end));
+  CHECK(map.recount().num_seqs == 0);
+}
+
 TEST_CASE("trace.block_map.equals_the_allocator_after_every_step", "[trace]") {
   std::map<CacheEventKind, int> counts;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

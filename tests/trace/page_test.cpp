@@ -150,6 +150,26 @@ TEST_CASE("trace.page.ten_thousand_steps_of_4096_blocks_fit_20_mb_and_need_nothi
   CHECK(contains(page, "\"capacity\":{\"clean\":"));
 }
 
+TEST_CASE("trace.page.names_that_look_like_places_of_the_page_stay_names", "[trace]") {
+  const TempDir dir;
+  record_run(dir / "run.jsonl", {.num_blocks = 32}, 20);
+  std::string text = read_text(dir / "run.jsonl");
+  text.insert(text.find('\n') + 1, R"({"kind":"plan","rows":[["a {{frames}} {{script}}",1,0,1]]})" "\n");
+  write_text(dir / "run.jsonl", text);
+  write_text(dir / "{{frames}}.jsonl", text);
+  const auto frames = [](const std::string& page) {
+    const std::size_t from = page.find("id=\"frames\">");
+    return page.substr(from, page.find("</script>", from) - from);
+  };
+  const std::string plain = make_page(dir / "run.jsonl", dir / "plain.html");
+  const std::string named = make_page(dir / "{{frames}}.jsonl", dir / "named.html");
+  CHECK(contains(named, R"("title":"{{frames}}.jsonl")"));
+  CHECK(contains(named, R"("1":"a {{frames}} {{script}}")"));
+  CHECK(frames(plain).size() > 200);
+  CHECK(frames(named) == frames(plain));
+  CHECK(named.size() == plain.size() + std::string_view("{{frames}}").size() - std::string_view("run").size());
+}
+
 TEST_CASE("trace.page.wrong_traces_and_files_are_named", "[trace]") {
   const TempDir dir;
   const std::string trace = dir / "run.jsonl", page = dir / "run.html";
@@ -169,43 +189,25 @@ TEST_CASE("trace.page.wrong_traces_and_files_are_named", "[trace]") {
   const std::size_t clean = wrong.find("\"clean\":") + 8;
   wrong.insert(clean, "1");
   check(wrong, 3, "the allocator counted");
+  wrong = text;
+  wrong.insert(wrong.rfind("\"num_seqs\":") + 11, "9");
+  check(wrong, 3, "\"num_seqs\":9");
+  wrong = text;
+  wrong.replace(wrong.rfind("\"num_blocks\":32"), 15, "\"num_blocks\":33");
+  check(wrong, 3, "\"num_blocks\":33");
   const std::size_t share = text.find("[\"alloc\",");
   check(text.substr(0, share) + text.substr(share, text.find(']', share) - share + 1) + "," + text.substr(share), 3, "while it is used");
   write_text(trace, text);
+  std::filesystem::create_symlink(trace, dir / "link.html");
+  for (const std::string& same : {trace, (dir / "." / "run.jsonl").string(), (dir / "link.html").string()}) {
+    const Outcome outcome = run_kvpage({"trace", "page", trace, "-o", same});
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, "would overwrite its trace"));
+    CHECK(read_text(trace) == text);
+  }
   CHECK(run_kvpage({"trace", "page", trace, "-o", dir / "no" / "run.html"}).exit_code == 1);
   CHECK(run_kvpage({"trace", "page", dir / "none.jsonl", "-o", page}).exit_code == 3);
   CHECK(run_kvpage({"trace"}).exit_code == 2);
-}
-
-TEST_CASE("trace.cli.generated_traces_are_replayed", "[trace]") {
-  const TempDir dir;
-  const std::string trace = dir / "scan.jsonl";
-  REQUIRE(run_kvpage({"trace", "generate", "scan", "--seed", "7", "--requests", "120", "-o", trace}).exit_code == 0);
-  CHECK(run_kvpage({"trace", "generate", "scan", "--seed", "7", "--requests", "120"}).out == read_text(trace));
-  const Outcome outcome = run_kvpage({"trace", "replay", trace, "--pool-blocks", "700,900", "--policies", "lru,arc", "--json"});
-  REQUIRE(outcome.exit_code == 0);
-  const auto results = nlohmann::json::parse(outcome.out).at("results");
-  REQUIRE(results.size() == 6);  // two pools; lru, arc and the best possible
-  CHECK(results[1].at("policy") == "arc");
-  CHECK(results[1].at("token_hit_rate").get<double>() > 3 * results[0].at("token_hit_rate").get<double>());
-  CHECK(contains(run_kvpage({"trace", "replay", trace}).out, "cost-aware"));
-  const auto fails = [&](const std::vector<std::string>& arguments, int exit_code, const std::string& part) {
-    const Outcome failed = run_kvpage(arguments);
-    INFO(failed.err);
-    CHECK(failed.exit_code == exit_code);
-    CHECK(contains(failed.err, part));
-  };
-  fails({"trace", "replay", trace, "--policies", "mru"}, 2, "mru");
-  fails({"trace", "replay", trace, "--block-size", "24"}, 2, "power of two");
-  fails({"trace", "replay", trace, "--pool-blocks", "2"}, 4, "2 blocks");
-  fails({"trace", "generate", "waltz"}, 2, "waltz");
-  const std::string text = read_text(trace);
-  write_text(trace, text.substr(0, text.find('\n') + 1) + text.substr(text.find('\n') + 1, 900));
-  fails({"trace", "replay", trace}, 3, "no request");
-  write_text(trace, text + "{\"kind\":\"submit\",\"id\":\"a\"}\n");
-  fails({"trace", "replay", trace}, 3, "scan.jsonl:242: the field \"prompt_ids\" is missing");
-  write_text(trace, text + "{\"kind\":\"finish\",\"id\":\"a\"}\n");
-  fails({"trace", "replay", trace}, 3, "never submitted");
 }
 
 TEST_CASE("trace.page.a_browser_draws_what_the_allocator_counted", "[trace][night]") {

@@ -7,6 +7,7 @@ namespace kvpage::engine {
 namespace {
 
 std::string text(BlockId block) { return "block " + std::to_string(block.value); }
+std::string text(SeqId seq) { return "sequence " + std::to_string(seq.generation); }
 
 }  // namespace
 
@@ -32,8 +33,12 @@ std::optional<std::string> BlockMap::apply(const CacheEvent& event) {
     case CacheEventKind::kHide:
     case CacheEventKind::kEvict: change(event.block).findable = false; return std::nullopt;
     case CacheEventKind::kReset: forget_index(); return std::nullopt;
-    case CacheEventKind::kSeqStart: ++num_seqs_; return std::nullopt;
-    case CacheEventKind::kSeqEnd: --num_seqs_; return std::nullopt;
+    case CacheEventKind::kSeqStart:
+      if (!seqs_.insert(event.seq.generation).second) return text(event.seq) + " starts while it lives";
+      return std::nullopt;
+    case CacheEventKind::kSeqEnd:
+      if (seqs_.erase(event.seq.generation) == 0) return text(event.seq) + " ends, which did not start";
+      return std::nullopt;
     case CacheEventKind::kSeal: in_flight_.push_back(event.step.value); return std::nullopt;
     case CacheEventKind::kRetire:
       if (in_flight_.empty() || in_flight_.front() != event.step.value) return "a step retires that is not the oldest in flight";
@@ -66,7 +71,7 @@ std::optional<std::string> BlockMap::drop_reference(const CacheEvent& event) {
   MappedBlock& block = change(event.block);
   const auto owner = std::find(block.owners.begin(), block.owners.end(), event.seq.generation);
   if (owner == block.owners.end()) {
-    return text(event.block) + " loses a reference of sequence " + std::to_string(event.seq.generation) + ", which has none";
+    return text(event.block) + " loses a reference of " + text(event.seq) + ", which has none";
   }
   block.owners.erase(owner);
   if (block.owners.empty() != (event.kind == CacheEventKind::kFree)) return text(event.block) + " has another number of references";
@@ -110,7 +115,7 @@ std::vector<std::uint32_t> BlockMap::take_changed() {
 CapacitySnapshot BlockMap::recount() const {
   CapacitySnapshot count;
   count.num_blocks = static_cast<std::int64_t>(blocks_.size());
-  count.num_seqs = num_seqs_;
+  count.num_seqs = std::ssize(seqs_);
   for (const MappedBlock& block : blocks_) {
     const MappedState state = block.state();
     (state == MappedState::kClean    ? count.clean

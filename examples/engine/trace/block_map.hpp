@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace kvpage::engine {
@@ -56,7 +57,7 @@ class BlockMap {
   std::vector<std::uint32_t> changed_;
   std::deque<std::uint64_t> in_flight_;  ///< sealed or committed, not retired; oldest first
   std::vector<std::uint32_t> waiting_;   ///< blocks that may be pending
-  std::int64_t num_seqs_ = 0;
+  std::unordered_set<std::uint32_t> seqs_;  ///< generations of the live ones
   std::uint64_t step_ = 0;
 };
 

@@ -138,29 +138,47 @@ std::unique_ptr<Source> make_source(std::string_view kind, std::uint64_t seed) {
   return std::make_unique<Mix>(seed);
 }
 
+/// The requests of a kind, numbered and timed.
+class Generator {
+ public:
+  Generator(std::string_view kind, std::uint64_t seed) : kind_(kind), source_(make_source(kind, seed)) {}
+
+  ReplayRequest next() {
+    ReplayRequest r = source_->next();
+    r.request.t_ns = made_ * kIntervalNs;
+    r.request.id = kind_ + "-" + std::to_string(made_++);
+    r.request.max_tokens = static_cast<std::int64_t>(r.output_ids.size());
+    return r;
+  }
+
+ private:
+  std::string kind_;
+  std::unique_ptr<Source> source_;
+  std::int64_t made_ = 0;
+};
+
 }  // namespace
 
 std::vector<ReplayRequest> generate_requests(std::string_view kind, const GeneratorOptions& options) {
-  const auto source = make_source(kind, options.seed);
+  Generator generator{kind, options.seed};
   std::vector<ReplayRequest> requests;
-  for (std::int64_t i = 0; i < options.num_requests; ++i) {
-    ReplayRequest r = source->next();
-    r.request.t_ns = i * kIntervalNs;
-    r.request.id = std::string(kind) + "-" + std::to_string(i);
-    r.request.max_tokens = static_cast<std::int64_t>(r.output_ids.size());
-    requests.push_back(std::move(r));
-  }
+  for (std::int64_t i = 0; i < options.num_requests; ++i) requests.push_back(generator.next());
   return requests;
 }
 
-Expected<void, TraceError> write_requests(std::unique_ptr<std::ostream> out, const std::string& name, const TraceHeader& header,
-                                          std::span<const ReplayRequest> requests) {
+Expected<void, TraceError> write_requests(std::unique_ptr<std::ostream> out, const std::string& name, std::string_view kind,
+                                          const GeneratorOptions& options) {
+  TraceHeader header;
+  header.seed = options.seed;
   std::int64_t now_ns = 0;
   TraceRecorder recorder{std::move(out), name, header, [&now_ns] { return now_ns; }};
-  for (const ReplayRequest& r : requests) {
+  Generator generator{kind, options.seed};
+  for (std::int64_t i = 0; i < options.num_requests; ++i) {
+    const ReplayRequest r = generator.next();
     now_ns = r.request.t_ns;
     recorder.submit(r.request);
     recorder.finish({.id = r.request.id, .reason = "length", .output_ids = r.output_ids});
+    if (auto written = recorder.flush(); !written) return written;
   }
   return recorder.flush();
 }

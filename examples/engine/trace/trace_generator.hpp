@@ -24,8 +24,9 @@ struct GeneratorOptions {
 /// Requests 10 ms apart, a pure function of kind and options. Requires: kind is one of kTraceKinds.
 std::vector<ReplayRequest> generate_requests(std::string_view kind, const GeneratorOptions& options);
 
-/// Writes them as a trace with `header`. Errors: a stream that cannot be written.
-Expected<void, TraceError> write_requests(std::unique_ptr<std::ostream> out, const std::string& name, const TraceHeader& header,
-                                          std::span<const ReplayRequest> requests);
+/// Writes the same requests as a trace, one by one, so that their number does not matter; the header has their seed.
+/// Errors: a stream that cannot be written.
+Expected<void, TraceError> write_requests(std::unique_ptr<std::ostream> out, const std::string& name, std::string_view kind,
+                                          const GeneratorOptions& options);
 
 }  // namespace kvpage::engine

@@ -34,9 +34,13 @@ nlohmann::ordered_json to_json(const CapacitySnapshot& c) {
   return {{"clean", c.clean}, {"cached", c.cached}, {"used", c.used}, {"pending", c.pending}};
 }
 
-std::string to_text(const CapacitySnapshot& c) { return to_json(c).dump(); }
-
-bool same_counts(const CapacitySnapshot& a, const CapacitySnapshot& b) { return to_json(a) == to_json(b); }
+/// Every count that a trace holds.
+nlohmann::ordered_json all_counts(const CapacitySnapshot& c) {
+  nlohmann::ordered_json counts = to_json(c);
+  counts["num_blocks"] = c.num_blocks;
+  counts["num_seqs"] = c.num_seqs;
+  return counts;
+}
 
 /// A trace on its way to a page.
 class PageBuilder {
@@ -115,9 +119,9 @@ class PageBuilder {
   Expected<void, TraceError> check_capacity(const TraceLine& line) {
     const auto told = reader_.capacity(line);
     if (!told) return Unexpected{told.error()};
-    const CapacitySnapshot counted = map_.recount();
-    if (!same_counts(*told, counted)) {
-      const std::string both = "the allocator counted " + to_text(*told) + ", but the events before give " + to_text(counted);
+    const auto recorded = all_counts(*told), counted = all_counts(map_.recount());
+    if (recorded != counted) {
+      const std::string both = "the allocator counted " + recorded.dump() + ", but the events before give " + counted.dump();
       return Unexpected{reader_.error(line, both)};
     }
     capacity_ = *told;
@@ -135,12 +139,20 @@ class PageBuilder {
   std::map<std::string, std::string> requests_;
 };
 
-/// Puts `text` where the page says {{name}}.
-void fill(std::string& page, std::string_view name, std::string_view text) {
-  const std::string mark = "{{" + std::string(name) + "}}";
-  const std::size_t at = page.find(mark);
-  KVPAGE_ASSERT(at != std::string::npos, "the page has a place for everything");
-  page.replace(at, mark.size(), text);
+/// The page with a part in each place where it says {{name}}. What a part says is not looked at: it may say the same.
+std::string fill(std::string_view page, const std::map<std::string_view, std::string>& parts) {
+  std::string filled;
+  std::size_t num_places = 0;
+  for (std::size_t mark; (mark = page.find("{{")) != std::string_view::npos; ++num_places) {
+    const std::size_t end = page.find("}}", mark);
+    KVPAGE_ASSERT(end != std::string_view::npos, "the name of a part ends");
+    const auto part = parts.find(page.substr(mark + 2, end - mark - 2));
+    KVPAGE_ASSERT(part != parts.end(), "the page wants no other parts");
+    (filled += page.substr(0, mark)) += part->second;
+    page.remove_prefix(end + 2);
+  }
+  KVPAGE_ASSERT(num_places == parts.size(), "the page has a place for everything");
+  return filled += page;
 }
 
 /// JSON that cannot end the element around it.
@@ -168,16 +180,14 @@ Expected<std::string, TraceError> render_blocks_page(engine::TraceReader& reader
   if (builder.empty()) {
     return Unexpected{TraceError{title + ": the trace holds no cache events; it can be replayed, but not drawn"}};
   }
-  std::string page{embedded_file("block_map.html")};
-  fill(page, "style", embedded_file("block_map.css"));
   std::string script;
   for (const char* part : {"history.js", "colours.js", "map.js", "timeline.js", "app.js", "controls.js"}) {
     (script += embedded_file(part)) += '\n';
   }
-  fill(page, "script", script);
-  fill(page, "description", inside_html(builder.description(title)));
-  fill(page, "frames", base64(builder.bytes()));
-  return page;
+  return fill(embedded_file("block_map.html"), {{"style", std::string(embedded_file("block_map.css"))},
+                                                {"script", script},
+                                                {"description", inside_html(builder.description(title))},
+                                                {"frames", base64(builder.bytes())}});
 }
 
 }  // namespace kvpage::cli

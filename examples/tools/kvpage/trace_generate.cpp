@@ -17,11 +17,9 @@ int trace_generate(const TraceGenerateOptions& options) {
     out = std::make_unique<std::ofstream>(options.output, std::ios::binary);
     if (!*out) throw Failure(kExitRun, "cannot create the trace " + options.output + ": " + std::strerror(errno));
   }
-  const auto requests = engine::generate_requests(options.kind, {.seed = options.seed, .num_requests = options.num_requests});
-  engine::TraceHeader header;
-  header.seed = options.seed;
   const std::string name = options.output.empty() ? "on standard output" : options.output;
-  const auto written = engine::write_requests(std::move(out), name, header, requests);
+  const auto written = engine::write_requests(std::move(out), name, options.kind,
+                                              {.seed = options.seed, .num_requests = options.num_requests});
   if (!written) throw Failure(kExitRun, written.error().message);
   return kExitOk;
 }

@@ -7,10 +7,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace kvpage::cli {
 
 int trace_page(const TracePageOptions& options) {
+  std::error_code unknown;  // a file that is not there equals none
+  if (std::filesystem::equivalent(options.file, options.output, unknown)) {
+    throw Failure(kExitUsage, "the page would overwrite its trace " + options.file + "; name another file with -o");
+  }
   auto reader = engine::TraceReader::open(options.file);
   if (!reader) throw Failure(kExitLoad, reader.error().message);
   const std::string title = std::filesystem::path(options.file).filename().string();

@@ -1,10 +1,12 @@
 #include "engine/eviction_choice.hpp"
 #include "engine/trace/trace_generator.hpp"
-#include "tools/kvpage/options.hpp"
+#include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/trace.hpp"
 #include "tools/kvpage/verb.hpp"
 
 #include <memory>
+#include <new>
+#include <string>
 #include <utility>
 
 namespace kvpage::cli {
@@ -15,13 +17,23 @@ std::vector<std::string> strings(const std::array<std::string_view, kCount>& nam
   return {names.begin(), names.end()};
 }
 
+/// What `verb` returns. Memory that ran out is a failure with advice that fits the verb.
+template <class Run>
+int within_memory(const char* advice, Run&& run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    throw Failure(kExitDoesNotFit, std::string("out of memory; try ") + advice);
+  }
+}
+
 Verb add_replay(CLI::App& trace) {
   auto o = std::make_shared<TraceReplayOptions>();
   auto* app = trace.add_subcommand("replay", "Hit rates of the eviction policies for the requests of a trace");
   app->add_option("FILE", o->file, "trace")->required();
   app->add_option("--pool-blocks", o->pool_blocks, "pool sizes N[,N..]; without it the recorded one, else multiples of the largest request")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+      ->check(CLI::Range(std::int64_t{1}, engine::kMaxTraceBlocks));
   app->add_option("--block-size", o->block_size, "tokens per block; without it as recorded, else 16")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
   app->add_option("--policies", o->policies, "policies P[,P..]; without it all")
@@ -30,7 +42,7 @@ Verb add_replay(CLI::App& trace) {
   app->add_flag("--partial-hits", o->partial_hits, "also count a common start of a block, as the engine does");
   app->add_flag("--json", o->json, "one JSON object instead of text");
   app->footer("Example:\n  kvpage trace replay chat.jsonl --pool-blocks 256,1024 --policies lru,arc");
-  return {app, [o] { return trace_replay(*o); }};
+  return {app, [o] { return within_memory("a smaller --pool-blocks, or a trace of fewer requests", [&] { return trace_replay(*o); }); }};
 }
 
 Verb add_generate(CLI::App& trace) {
@@ -57,7 +69,7 @@ Verb add_page(CLI::App& trace) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->capture_default_str();
   app->footer("Example:\n  kvpage trace page run.jsonl -o blocks.html");
-  return {app, [o] { return trace_page(*o); }};
+  return {app, [o] { return within_memory("a trace of a smaller pool, or a larger --every", [&] { return trace_page(*o); }); }};
 }
 
 }  // namespace
