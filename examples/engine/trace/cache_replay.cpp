@@ -3,6 +3,7 @@
 #include "engine/eviction_choice.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>
+#include <kvpage/cache/plan_bytes.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -17,39 +18,55 @@ struct EvictionCounter {
   void on_event(const CacheEvent& event) noexcept { evictions += event.kind == CacheEventKind::kEvict ? 1 : 0; }
 };
 
+BlockAllocatorConfig allocator_config(const ReplayConfig& config, std::int64_t longest_tokens) {
+  if (config.num_groups() > kMaxCacheGroups) {
+    throw_config_error("a replay has at most 4 cache groups", config.num_groups(), kMaxCacheGroups, "groups");
+  }
+  BlockAllocatorConfig sizes{.num_blocks = config.num_blocks, .block_size = config.block_size, .max_seqs = 1};
+  sizes.num_groups = config.num_groups();
+  std::copy(config.window_tokens.begin(), config.window_tokens.end(), sizes.window_tokens.begin());
+  // Where every group has a window, a sequence can be longer than its pool.
+  const bool all_windows = config.has_window() && std::count(config.window_tokens.begin(), config.window_tokens.end(), 0) == 0;
+  if (all_windows) sizes.max_blocks_per_seq = ceil_div(longest_tokens, config.block_size);
+  return sizes;
+}
+
 /// One pool that requests run through.
 class Replay {
  public:
   using Allocator = BlockAllocator<PrefixIndex<>, EvictionChoice, EvictionCounter>;
 
-  Replay(const ReplayConfig& config, std::string_view policy, std::int64_t num_tenants)
+  Replay(const ReplayConfig& config, std::string_view policy, std::int64_t num_tenants, std::int64_t longest_tokens)
       : config_(config),
-        sizes_{.num_blocks = config.num_blocks, .block_size = config.block_size, .max_seqs = 1},
+        sizes_(allocator_config(config, longest_tokens)),
         options_(index_options(config, num_tenants)),
         policy_(EvictionChoice::by_name(policy).value()),
         memory_(Allocator::required_bytes(sizes_, options_, policy_)),
         allocator_(sizes_, memory_, options_, policy_) {}
 
   void run(const ReplayRequest& r) {
-    if (ceil_div(r.num_tokens(), config_.block_size) > config_.num_blocks) {
+    if (blocks_for(r, config_) > config_.num_blocks) {
       ++counts_.num_left_out;
       return;
     }
     allocator_.expire(r.request.t_ns).value();
     std::vector<TokenId> tokens = r.request.prompt_ids;
-    const NamespaceId tenant = tenant_of(r.request.tenant);
-    const PrefixHit hit = allocator_.match({.name_space = tenant, .tokens = tokens});
-    count(r, hit);
     tokens.insert(tokens.end(), r.output_ids.begin(), r.output_ids.end());
-    auto txn = allocator_.begin();
-    const SeqId seq = txn->create(tenant).value();
-    static_cast<void>(txn->share(seq, hit).value());
-    txn->grow(seq, r.num_tokens()).value();
-    allocator_.commit(txn->seal().value()).value();
-    allocator_.publish(seq, {.tokens = tokens, .retention = retention(r.request), .partial_tail = config_.partial_hits}).value();
-    auto end = allocator_.begin();
-    end->release(seq).value();
-    end->commit().value();
+    auto step = allocator_.begin().value();
+    const SeqId seq = start(step, r);
+    while (true) {
+      allocator_.commit(step.seal().value()).value();
+      const std::int64_t num_tokens = allocator_.num_tokens(seq);
+      publish(seq, std::span{tokens}.first(static_cast<std::size_t>(num_tokens)), r, false);
+      if (config_.has_window()) release_behind_windows(seq, num_tokens);
+      if (num_tokens == r.num_tokens()) break;
+      step = allocator_.begin().value();
+      grow(step, seq, r).value();
+    }
+    if (config_.partial_hits) publish(seq, tokens, r, true);
+    step = allocator_.begin().value();
+    step.release(seq).value();
+    step.commit().value();
   }
 
   [[nodiscard]] ReplayCounts counts() {
@@ -58,6 +75,50 @@ class Replay {
   }
 
  private:
+  /// A sequence with what the cache has of the prompt, and room for its first step.
+  SeqId start(Allocator::Transaction& step, const ReplayRequest& r) {
+    const NamespaceId tenant = tenant_of(r.request.tenant);
+    const std::int64_t prompt = r.num_prompt_tokens();
+    // Behind a window, the last token's own query looks one position further back than a hit of the whole prompt promises.
+    const std::int64_t limit = prompt - (config_.has_window() ? 1 : 0);
+    const PrefixHit hit = allocator_.match({.name_space = tenant, .tokens = r.request.prompt_ids, .max_tokens = limit});
+    const SeqId seq = step.create(tenant).value();
+    const Savepoint before = step.mark();
+    std::int64_t cached = step.share(seq, hit).value().num_tokens;
+    if (!grow(step, seq, r)) {
+      // The source of a copy is held beside its target: a pool without a block to spare does without the copy.
+      step.rollback_to(before);
+      cached = step.share(seq, hit.without_partial()).value().num_tokens;
+      grow(step, seq, r).value();
+    }
+    ++counts_.num_requests;
+    counts_.prompt_tokens += prompt;
+    counts_.cached_tokens += std::min(cached, prompt - 1);
+    counts_.prompt_blocks += prompt / config_.block_size;
+    counts_.hit_blocks += hit.num_blocks;
+    return seq;
+  }
+
+  /// Room for the next step: with windows a part of the prompt, or a token of the answer. Without them nothing is given back in between,
+  /// and one step does for all.
+  CacheResult<void> grow(Allocator::Transaction& step, SeqId seq, const ReplayRequest& r) {
+    if (!config_.has_window()) return step.grow(seq, r.num_tokens());
+    const std::int64_t now = allocator_.num_tokens(seq), prompt = r.num_prompt_tokens();
+    const std::int64_t more = allocator_.capacity().available() / sizes_.num_groups;
+    const std::int64_t room_end = (ceil_div(now, config_.block_size) + more) * config_.block_size;
+    return step.grow(seq, std::max(now + 1, std::min({prompt, now + config_.step_tokens, room_end})));
+  }
+
+  void publish(SeqId seq, std::span<const TokenId> tokens, const ReplayRequest& r, bool ended) {
+    allocator_.publish(seq, {.tokens = tokens, .retention = retention(r.request), .partial_tail = ended}).value();
+  }
+
+  void release_behind_windows(SeqId seq, std::int64_t next_token) {
+    auto step = allocator_.begin().value();
+    for (std::int64_t g = 0; g < sizes_.num_groups; ++g) step.release_before(seq, g, next_token).value();
+    step.commit().value();
+  }
+
   static PrefixIndexOptions<> index_options(const ReplayConfig& config, std::int64_t num_tenants) {
     PrefixIndexOptions<> options{SipSecret{0x6b76706167650001, 0x7265706c61790002}};  // the same keys in every run
     options.max_namespaces = num_tenants + 1;
@@ -82,14 +143,6 @@ class Replay {
     if (r.priority) wish.priority = static_cast<std::uint8_t>(*r.priority);
     if (r.ttl_ns > 0) wish.expires_at_ns = r.t_ns + r.ttl_ns;
     return wish;
-  }
-
-  void count(const ReplayRequest& r, const PrefixHit& hit) {
-    ++counts_.num_requests;
-    counts_.prompt_tokens += r.num_prompt_tokens();
-    counts_.cached_tokens += hit.num_computed(r.num_prompt_tokens());
-    counts_.prompt_blocks += r.num_prompt_tokens() / config_.block_size;
-    counts_.hit_blocks += hit.num_blocks;
   }
 
   ReplayConfig config_;
@@ -130,10 +183,20 @@ Expected<std::vector<ReplayRequest>, TraceError> read_requests(TraceReader& read
   }
 }
 
+std::int64_t blocks_for(const ReplayRequest& request, const ReplayConfig& config) {
+  const std::int64_t num_tokens = request.num_tokens();
+  if (config.window_tokens.empty()) return ceil_div(num_tokens, config.block_size);
+  return blocks_per_seq(config.window_tokens, config.block_size, {.context_tokens = num_tokens});
+}
+
 ReplayCounts replay_requests(std::span<const ReplayRequest> requests, const ReplayConfig& config, std::string_view policy) {
   std::unordered_set<std::string_view> tenants;
-  for (const ReplayRequest& r : requests) tenants.insert(r.request.tenant);
-  Replay replay{config, policy, static_cast<std::int64_t>(tenants.size())};
+  std::int64_t longest_tokens = 1;
+  for (const ReplayRequest& r : requests) {
+    tenants.insert(r.request.tenant);
+    longest_tokens = std::max(longest_tokens, r.num_tokens());
+  }
+  Replay replay{config, policy, static_cast<std::int64_t>(tenants.size()), longest_tokens};
   for (const ReplayRequest& r : requests) replay.run(r);
   return replay.counts();
 }

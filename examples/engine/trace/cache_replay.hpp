@@ -3,7 +3,9 @@
 
 #include "engine/trace/trace_reader.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +29,18 @@ struct ReplayConfig {
   std::int64_t num_blocks = 0;
   std::int64_t block_size = 16;
   bool partial_hits = false;  ///< also count and copy a common start of a block, as an engine does
+  std::vector<std::int64_t> window_tokens{};  ///< per cache group: 0 = full attention; empty = one group of full attention
+  std::int64_t step_tokens = 512;             ///< most prompt tokens that one step computes; counts with windows only
+
+  [[nodiscard]] std::int64_t num_groups() const noexcept { return window_tokens.empty() ? 1 : std::ssize(window_tokens); }
+  [[nodiscard]] bool has_window() const noexcept {
+    return std::any_of(window_tokens.begin(), window_tokens.end(), [](std::int64_t window) { return window > 0; });
+  }
+  [[nodiscard]] bool one_full_group() const noexcept { return num_groups() == 1 && !has_window(); }
 };
+
+/// Blocks that prompt and answer hold at most at one time, over all groups, computed in steps as small as needed.
+std::int64_t blocks_for(const ReplayRequest& request, const ReplayConfig& config);
 
 /// What a replay counted. A request that needs more blocks than the pool has is left out.
 struct ReplayCounts {
@@ -48,16 +61,18 @@ struct ReplayCounts {
   }
 };
 
-/// One request after the other: match, compute the rest, publish prompt and answer, release. The allocator is the engine's own.
+/// One request after the other: match, compute the rest, publish prompt and answer, release. The allocator is the engine's own. With
+/// windows it computes step by step and gives back the blocks behind them in between, as the engine does.
 /// Requires: `policy` is one of EvictionChoice::kNames. Errors: ConfigError for sizes that cannot work.
 ReplayCounts replay_requests(std::span<const ReplayRequest> requests, const ReplayConfig& config, std::string_view policy);
 
 /// The same with Belady's rule, which looks into the future: whole blocks only. No policy can have more hits as long as no answer
-/// repeats what is cached already.
+/// repeats what is cached already. Requires: config.one_full_group(): a hit behind windows needs only the newest blocks, and each
+/// group has blocks of its own, which Belady's rule does not weigh.
 /// Source: Belady, "A study of replacement algorithms for a virtual-storage computer", 1966.
 ReplayCounts replay_with_foresight(std::span<const ReplayRequest> requests, const ReplayConfig& config);
 
-/// Blocks that would hold every different prefix block of the requests, and one more for the unfilled end of a request.
+/// Blocks of one group that would hold every different prefix block of the requests, and one more for the unfilled end of a request.
 std::int64_t blocks_for_everything(std::span<const ReplayRequest> requests, std::int64_t block_size);
 
 }  // namespace kvpage::engine

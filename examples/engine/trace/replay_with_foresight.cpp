@@ -1,6 +1,7 @@
 #include "engine/trace/cache_replay.hpp"
 
 #include <kvpage/base/checked.hpp>
+#include <kvpage/base/error.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -45,7 +46,7 @@ class Foresight {
  public:
   Foresight(std::span<const ReplayRequest> requests, const ReplayConfig& config) : config_(config), block_names_(config.block_size) {
     for (const ReplayRequest& r : requests) {
-      const bool fits = ceil_div(r.num_tokens(), config.block_size) <= config.num_blocks;
+      const bool fits = blocks_for(r, config) <= config.num_blocks;
       names_.push_back(fits ? block_names_.of(r) : std::vector<std::int64_t>{});
       counts_.num_left_out += fits ? 0 : 1;
     }
@@ -62,7 +63,7 @@ class Foresight {
 
   ReplayCounts run(std::span<const ReplayRequest> requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (ceil_div(requests[i].num_tokens(), config_.block_size) <= config_.num_blocks) serve(requests[i], i);
+      if (blocks_for(requests[i], config_) <= config_.num_blocks) serve(requests[i], i);
     }
     return counts_;
   }
@@ -127,6 +128,7 @@ class Foresight {
 }  // namespace
 
 ReplayCounts replay_with_foresight(std::span<const ReplayRequest> requests, const ReplayConfig& config) {
+  KVPAGE_ASSERT(config.one_full_group(), "Belady's rule is the best for one group of full attention only");
   return Foresight{requests, config}.run(requests);
 }
 

@@ -28,15 +28,17 @@ PoolResult replay_pool(const std::vector<engine::ReplayRequest>& requests, const
                        const std::vector<std::string>& policies) {
   PoolResult result{config.num_blocks, {}};
   for (const std::string& policy : policies) result.rows.emplace_back(policy, engine::replay_requests(requests, config, policy));
-  if (!config.partial_hits) result.rows.emplace_back(kForesight, engine::replay_with_foresight(requests, config));
+  if (!config.partial_hits && config.one_full_group()) {
+    result.rows.emplace_back(kForesight, engine::replay_with_foresight(requests, config));
+  }
   return result;
 }
 
 /// 2, 4 and 8 times the largest request, and what would hold everything.
-std::vector<std::int64_t> default_pools(const std::vector<engine::ReplayRequest>& requests, std::int64_t block_size,
+std::vector<std::int64_t> default_pools(const std::vector<engine::ReplayRequest>& requests, const engine::ReplayConfig& config,
                                         std::int64_t everything) {
   std::int64_t largest = 0;
-  for (const engine::ReplayRequest& r : requests) largest = std::max(largest, ceil_div(r.num_tokens(), block_size));
+  for (const engine::ReplayRequest& r : requests) largest = std::max(largest, engine::blocks_for(r, config));
   std::vector<std::int64_t> pools;
   for (const std::int64_t times : {2, 4, 8}) {
     if (times * largest < everything) pools.push_back(times * largest);
@@ -58,6 +60,16 @@ void print_text(const PoolResult& pool, std::int64_t everything) {
     std::printf("  %lld of %lld requests need more blocks than this pool has and were left out\n",
                 static_cast<long long>(any.num_left_out), static_cast<long long>(any.num_left_out + any.num_requests));
   }
+}
+
+/// What cache groups cost, unless there is one of full attention.
+std::string to_text(const std::vector<std::int64_t>& window_tokens) {
+  std::string groups;
+  for (const std::int64_t window : window_tokens) {
+    (groups += groups.empty() ? "" : ", ") += window == 0 ? "full attention" : "window of " + std::to_string(window);
+  }
+  if (groups.empty() || groups == "full attention") return "";
+  return " in each of " + std::to_string(window_tokens.size()) + " cache groups (" + groups + ")";
 }
 
 nlohmann::ordered_json to_json(const std::vector<PoolResult>& pools) {
@@ -93,10 +105,11 @@ int trace_replay(const TraceReplayOptions& options) {
   engine::ReplayConfig config;
   config.block_size = options.block_size > 0 ? options.block_size : header.block_size > 0 ? header.block_size : 16;
   config.partial_hits = options.partial_hits;
-  const std::int64_t everything = engine::blocks_for_everything(*requests, config.block_size);
+  config.window_tokens = header.window_tokens;
+  const std::int64_t everything = config.num_groups() * engine::blocks_for_everything(*requests, config.block_size);
   std::vector<std::int64_t> pools = options.pool_blocks;
   if (pools.empty() && header.num_blocks > 0) pools = {header.num_blocks};
-  if (pools.empty()) pools = default_pools(*requests, config.block_size, everything);
+  if (pools.empty()) pools = default_pools(*requests, config, everything);
   std::vector<std::string> policies = options.policies;
   if (policies.empty()) policies.assign(engine::EvictionChoice::kNames.begin(), engine::EvictionChoice::kNames.end());
 
@@ -112,14 +125,15 @@ int trace_replay(const TraceReplayOptions& options) {
     const nlohmann::ordered_json line{{"trace", options.file},
                                       {"requests", requests->size()},
                                       {"block_size", config.block_size},
+                                      {"window_tokens", config.window_tokens},
                                       {"blocks_for_everything", everything},
                                       {"partial_hits", config.partial_hits},
                                       {"results", to_json(results)}};
     std::printf("%s\n", line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
     return kExitOk;
   }
-  std::printf("%s: %zu requests, blocks of %lld tokens\n", options.file.c_str(), requests->size(),
-              static_cast<long long>(config.block_size));
+  std::printf("%s: %zu requests, blocks of %lld tokens%s\n", options.file.c_str(), requests->size(),
+              static_cast<long long>(config.block_size), to_text(config.window_tokens).c_str());
   for (const PoolResult& pool : results) print_text(pool, everything);
   return kExitOk;
 }
