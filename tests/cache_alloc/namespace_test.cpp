@@ -172,7 +172,7 @@ TEST_CASE("cache_alloc.namespace.no_prompt_finds_the_blocks_of_another", "[cache
   const std::int64_t num_prompts = kvpage_test::night_run() ? 10'000'000 : 1'000'000;
 #endif
   const std::uint64_t seed = 13;
-  for (const std::uint64_t key_bits : {0xFF, 0x00}) {
+  for (const std::uint64_t key_bits : {0xFFu, 0x00u}) {
     Tenants tenants{key_bits, seed};
     INFO("key bits " << key_bits << ", seed " << seed);
     std::int64_t foreign = 0;
