@@ -30,7 +30,7 @@ struct AllocatorCore {
   StepRing steps{};
   WriteMarks writes{};
   Index index{};
-  Events events{};
+  [[no_unique_address]] Events events{};
   PinTable pins{};
   std::span<CopyOp> copies{};  // [kNumLanes, max_copies]
   std::int64_t num_copies = 0;   ///< of the open transaction; 0 between transactions
