@@ -19,8 +19,13 @@ def lines_of(program, *arguments):
     return [json.loads(line) for line in output.splitlines()]
 
 
+def in_base_units(row):
+    """Microseconds become seconds."""
+    return {**row, "value": row["value"] * 1e-6, "unit": "s"} if row["unit"] == "us" else row
+
+
 def allocator():
-    rows = {row["figure"].removeprefix("cache."): row for row in lines_of("cache_alloc_bench")}
+    rows = {row["figure"].removeprefix("cache."): in_base_units(row) for row in lines_of("cache_alloc_bench")}
     for name in ("alloc_pairs", "alloc_pairs_indexed", "match_4096", "utilisation"):
         against, key = AGAINST.get(name, (None, None))
         figures.figure(f"cache.{name}", rows[name]["value"], rows[name]["unit"], against, rows[key]["value"] if key else None)
