@@ -68,7 +68,7 @@ Verb add_run(CLI::App& root) {
   app->add_option("-n,--max-tokens", o->max_tokens, "longest answer in tokens")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
       ->capture_default_str();
-  app->add_option("--temp,--temperature", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
+  app->add_option("--temperature,--temp", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
   app->add_option("--top-k", o->top_k, "keep the k likeliest tokens; 0 = off")->capture_default_str();
   app->add_option("--top-p", o->top_p, "keep the smallest set of this probability")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
   app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")
