@@ -96,9 +96,9 @@ void check_with_fast_kernels(const ModelLimits& expected, double floor, std::str
 }  // namespace
 
 TEST_CASE("golden.kv_quality.cpu_smollm2_int8", "[golden]") { check_with_fast_kernels(kSmolLM2, 0.033, "int8"); }
-TEST_CASE("golden.kv_quality.cpu_smollm2_int4", "[golden]") { check_with_fast_kernels(kSmolLM2, 0.033, "int4"); }
+TEST_CASE("golden.kv_quality.cpu_smollm2_int4", "[golden][night]") { check_with_fast_kernels(kSmolLM2, 0.033, "int4"); }
 TEST_CASE("golden.kv_quality.cpu_gemma3_int4", "[golden]") { check_with_fast_kernels(kGemma3, 0.0226, "int4"); }
-TEST_CASE("golden.kv_quality.cpu_qwen0.5b_int8", "[golden]") { check_with_fast_kernels(kQwen, 0.0073, "int8"); }
+TEST_CASE("golden.kv_quality.cpu_qwen0.5b_int8", "[golden][night]") { check_with_fast_kernels(kQwen, 0.0073, "int8"); }
 TEST_CASE("golden.kv_quality.cpu_gemma3_int8", "[golden][night]") { check_with_fast_kernels(kGemma3, 0.0226, "int8"); }
 TEST_CASE("golden.kv_quality.cpu_qwen0.5b_int4", "[golden][night]") { check_with_fast_kernels(kQwen, 0.0073, "int4"); }
 TEST_CASE("golden.kv_quality.format_alone_smollm2", "[golden][night]") { check_format_alone(kSmolLM2); }
