@@ -1,28 +1,10 @@
 // Whatever runs out, and at whichever operation: a refusal says so, changes nothing, and the rest goes on.
 #include "cache_alloc/allocator_fixture.hpp"
+#include "support/allocation_count.hpp"
 #include "support/catch.hpp"
 
-#include <cstdlib>
 #include <map>
-#include <new>
 #include <optional>
-
-namespace {
-std::int64_t num_allocations = 0;
-}  // namespace
-
-// The program's own operator new, so that allocations can be counted.
-void* operator new(std::size_t size) {
-  ++num_allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc{};
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++num_allocations;
-  return std::malloc(size == 0 ? 1 : size);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -221,7 +203,10 @@ std::int64_t raise_until_enough(std::int64_t BlockAllocatorConfig::*limit, Cache
 
 TEST_CASE("cache_alloc.refusal.every_limit_is_refused_until_it_is_enough", "[cache_alloc]") {
   CHECK(raise_until_enough(&BlockAllocatorConfig::num_blocks, CacheRefusalKind::kNoBlocks) > 8);
-  CHECK(raise_until_enough(&BlockAllocatorConfig::max_log_entries, CacheRefusalKind::kLogFull, 5) > 8);  // with fewer, nothing ends
+  CHECK(raise_until_enough(&BlockAllocatorConfig::max_log_entries, CacheRefusalKind::kLogFull, 6) > 8);
+  BlockAllocatorConfig small = ample();
+  small.max_log_entries = 5;  // nothing would ever end
+  CHECK_THROWS_AS(small.with_defaults(), ConfigError);
   CHECK(raise_until_enough(&BlockAllocatorConfig::max_copies, CacheRefusalKind::kCopiesFull) == 2);
   CHECK(raise_until_enough(&BlockAllocatorConfig::max_seqs, CacheRefusalKind::kNoSeqSlot) == 6);
   CHECK(raise_until_enough(&BlockAllocatorConfig::max_blocks_per_seq, CacheRefusalKind::kTableFull) == 7);
@@ -266,11 +251,11 @@ TEST_CASE("cache_alloc.refusal.nothing_is_allocated_after_construction", "[cache
   AllocatorFixture<Allocator> pool{config, options()};
   Scenario scenario{pool.get()};
   int num_refused = 0;
-  const std::int64_t before = num_allocations;
+  const std::size_t before = allocated_bytes();
   for (int i = 0; i < Scenario::kNumOperations; ++i) num_refused += scenario.run(i).has_value() ? 1 : 0;
   scenario.drain();
   pool->reset(CacheReset::kIfIdle).value();
-  const std::int64_t after = num_allocations;
+  const std::size_t after = allocated_bytes();
   CHECK(after == before);
   CHECK(before > 0);
   CHECK(num_refused > 0);

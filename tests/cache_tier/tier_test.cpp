@@ -1,6 +1,6 @@
 #include "cache_tier/flaky_store.hpp"
 #include "cache_tier/tier_fixture.hpp"
-#include "loader/allocation_count.hpp"
+#include "support/allocation_count.hpp"
 #include "support/catch.hpp"
 
 namespace {

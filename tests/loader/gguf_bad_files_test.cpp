@@ -1,6 +1,6 @@
 /// \file Every class of wrong GGUF file gets an error that names it, costs no memory, and leaves nothing open (bug B38).
 #include "engine/loader/gguf.hpp"
-#include "loader/allocation_count.hpp"
+#include "support/allocation_count.hpp"
 #include "loader/crafted_files.hpp"
 #include "loader/streaming_gguf_reader.hpp"
 #include "loader/temp_dir.hpp"

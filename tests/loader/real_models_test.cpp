@@ -1,6 +1,6 @@
 /// \file The real models open with the tensors they are known to have, and the second reader agrees.
 #include "engine/loader/gguf.hpp"
-#include "loader/allocation_count.hpp"
+#include "support/allocation_count.hpp"
 #include "loader/streaming_gguf_reader.hpp"
 #include "support/catch.hpp"
 #include "support/environment.hpp"

@@ -1,5 +1,5 @@
 // Several answers of one request: forks, beams, windows, pins, and steps that allocate nothing.
-#include "loader/allocation_count.hpp"
+#include "support/allocation_count.hpp"
 #include "sched/sched_fixture.hpp"
 
 using namespace kvpage;

@@ -46,7 +46,9 @@ struct BlockAllocatorConfig {
     const std::int64_t longest = all_windows ? kMaxBlocks : num_blocks;
     require(max_blocks_per_seq >= 0 && max_blocks_per_seq <= longest, "max_blocks_per_seq must be within the pool (0 = num_blocks)",
             max_blocks_per_seq, longest, "blocks");
-    require(max_log_entries >= 0, "max_log_entries must not be negative", max_log_entries, 0, "entries");
+    const std::int64_t least_log = 3 * num_groups + 3;  // fewer, and a sequence of one block could begin but never end
+    require(max_log_entries == 0 || max_log_entries >= least_log, "max_log_entries is too small to end a sequence (0 = derived)",
+            max_log_entries, least_log, "entries");
     require(max_copies >= 0 && max_copies <= kMaxCopies, "max_copies must be in [0, 16383]", max_copies, kMaxCopies, "copies");
     require(max_pins >= 0 && max_pins <= kMaxBlocks, "max_pins must not be negative", max_pins, 0, "pins");
     BlockAllocatorConfig full = *this;

@@ -1,5 +1,5 @@
-/// \file The counting operator new of the loader's tests.
-#include "loader/allocation_count.hpp"
+/// \file The counting operator new of tests that count.
+#include "support/allocation_count.hpp"
 
 #include <atomic>
 #include <cstdlib>
