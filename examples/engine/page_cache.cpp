@@ -150,15 +150,7 @@ void PageCache::load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64
 
 void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPlan& plan) {
   if (!tier_) return;
-  transaction.for_each_victim([&](const CacheVictim& victim) {
-    // A hit needs a block in every group: the pages of the other groups, which may stay in the pool for a while, are saved with it.
-    for (std::size_t g = 0; g < victim.pages.size(); ++g) {
-      if (victim.pages[g] == kNoBlock) continue;
-      const auto demotion = tier_->reserve({victim.key, victim.tokens, static_cast<std::uint32_t>(g)});
-      if (!demotion || !demotion->needs_copy) continue;  // part of a block, no slot, or saved before
-      plan.demotions.push_back({victim.pages[g], demotion->slot});
-    }
-  });
+  demote_victims(*tier_, transaction, [&](BlockId block, std::uint32_t slot) { plan.demotions.push_back({block, slot}); });
 }
 
 void PageCache::begin_step(const BatchPlan& plan) {

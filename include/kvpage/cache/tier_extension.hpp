@@ -86,18 +86,22 @@ void release_slots(OffloadTier<Store>& tier, std::span<std::uint32_t> slots) {
 }
 
 /// Reserves a slot for each full block that the open transaction overwrites and whose retention priority is at least `min_priority`, and
-/// calls emit(BlockId, slot) for each page that must be copied there before the step runs. Content that the tier has already needs no
+/// calls emit(BlockId, slot) for each page that must be copied there before the step runs. A hit needs a block in every group, so the
+/// pages of the other groups, which may stay in the pool for a while, are saved with it. Content that the tier has already needs no
 /// copy; content for which it has no slot is lost, as without a tier. Returns how many pages are to be copied.
 template <class Core, TierStore Store, class Emit>
-std::int64_t demote_victims(OffloadTier<Store>& tier, const CacheTransaction<Core>& plan, Emit&& emit,
+std::int64_t demote_victims(OffloadTier<Store>& tier, const CacheTransaction<Core>& transaction, Emit&& emit,
                             std::uint8_t min_priority = kDefaultRetentionPriority) {
   std::int64_t num_demoted = 0;
-  plan.for_each_victim([&](const CacheVictim& victim) {
+  transaction.for_each_victim([&](const CacheVictim& victim) {
     if (victim.priority < min_priority || std::ssize(victim.tokens) != tier.config().block_size) return;
-    const auto demotion = tier.reserve({victim.key, victim.tokens, static_cast<std::uint32_t>(victim.group)});
-    if (!demotion || !demotion->needs_copy) return;
-    emit(victim.block, demotion->slot);
-    ++num_demoted;
+    for (std::size_t g = 0; g < victim.pages.size(); ++g) {
+      if (victim.pages[g] == kNoBlock) continue;
+      const auto demotion = tier.reserve({victim.key, victim.tokens, static_cast<std::uint32_t>(g)});
+      if (!demotion || !demotion->needs_copy) continue;
+      emit(victim.pages[g], demotion->slot);
+      ++num_demoted;
+    }
   });
   return num_demoted;
 }
