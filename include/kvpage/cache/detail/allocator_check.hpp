@@ -129,6 +129,7 @@ std::uint64_t digest_all(const Core& core) {
       for (std::uint32_t i = 0; i < row.num_entries; ++i) digest.fold(core.rows.table(slot, g)[i].value);
     }
   }
+  digest.fold(static_cast<std::uint64_t>(core.open() ? core.num_copies : 0));
   if constexpr (Core::kIndexed) digest.fold(digest_index(core));
   return digest.value;
 }
