@@ -36,6 +36,14 @@ class AllocatorFixture {
     allocator_.publish(seq, {.tokens = tokens, .retention = retention}).value();
     return seq;
   }
+  /// A committed sequence that is not published.
+  kvpage::SeqId compute(std::int64_t num_tokens) {
+    auto txn = allocator_.begin();
+    const auto seq = txn->create().value();
+    txn->grow(seq, num_tokens).value();
+    txn->commit().value();
+    return seq;
+  }
   void end(kvpage::SeqId seq) {
     auto txn = allocator_.begin();
     txn->release(seq).value();

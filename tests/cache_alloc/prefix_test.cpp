@@ -26,16 +26,6 @@ Tokens joined(Tokens head, const Tokens& tail) {
 
 NamespaceField field(NamespaceFieldType type, std::string_view text) { return {type, std::as_bytes(std::span{text})}; }
 
-/// A sequence that computes the prompt itself.
-template <class Fixture>
-SeqId compute(Fixture& pool, std::int64_t num_tokens) {
-  auto txn = pool->begin();
-  const SeqId seq = txn->create().value();
-  txn->grow(seq, num_tokens).value();
-  txn->commit().value();
-  return seq;
-}
-
 }  // namespace
 
 TEST_CASE("cache_alloc.prefix.namespaces_differ_unless_all_fields_are_equal", "[cache_alloc]") {
@@ -72,7 +62,7 @@ TEMPLATE_TEST_CASE("cache_alloc.prefix.another_picture_is_another_block", "[cach
   }();
   AllocatorFixture<Pictures> pool{{.num_blocks = 8, .block_size = 4}, typename Pictures::IndexOptions{hash}};
   const Tokens prompt = tokens_from(0, 12);
-  const SeqId seq = compute(pool, 12);
+  const SeqId seq = pool.compute(12);
   const BlockExtra picture[] = {{1, 77}};
   const BlockExtra other[] = {{1, 78}};
   const BlockExtra elsewhere[] = {{0, 77}};
@@ -124,8 +114,8 @@ TEST_CASE("cache_alloc.prefix.a_partial_hit_is_the_longest_common_start", "[cach
 TEST_CASE("cache_alloc.prefix.two_who_compute_one_prompt_end_on_the_same_blocks", "[cache_alloc]") {
   AllocatorFixture<Allocator> pool{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions};
   const Tokens prompt = tokens_from(0, 8);
-  const SeqId first = compute(pool, 8);
-  const SeqId second = compute(pool, 8);
+  const SeqId first = pool.compute(8);
+  const SeqId second = pool.compute(8);
   pool->publish(first, {.tokens = prompt}).value();
   pool->publish(second, {.tokens = prompt}).value();
   for (std::size_t i = 0; i < 2; ++i) {
@@ -214,7 +204,7 @@ TEST_CASE("bug.B10.a_leaf_goes_first_even_when_it_was_cached_last", "[cache_allo
 TEST_CASE("cache_alloc.prefix.tokens_of_a_step_that_may_be_aborted_are_not_published", "[cache_alloc]") {
   AllocatorFixture<Allocator> pool({.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions);
   const Tokens tokens = tokens_from(1, 12);
-  const SeqId seq = compute(pool, 4);
+  const SeqId seq = pool.compute(4);
   auto txn = pool->begin();
   txn->grow(seq, 8).value();
   const auto first = txn->seal().value();

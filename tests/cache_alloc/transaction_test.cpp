@@ -11,21 +11,12 @@ using Allocator = BlockAllocator<>;
 using Fixture = AllocatorFixture<Allocator>;
 const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
 
-/// A committed sequence that is not published.
-SeqId sequence(Fixture& pool, std::int64_t num_tokens) {
-  auto txn = pool->begin();
-  const SeqId seq = txn->create().value();
-  txn->grow(seq, num_tokens).value();
-  txn->commit().value();
-  return seq;
-}
-
 }  // namespace
 
 TEST_CASE("cache_alloc.transaction.a_length_takes_its_blocks_and_no_more", "[cache_alloc]") {
   for (std::int64_t length = 0; length <= 16; ++length) {
     Fixture pool{{.num_blocks = 8, .block_size = 4}, kOptions};
-    const SeqId seq = sequence(pool, length);
+    const SeqId seq = pool.compute(length);
     CHECK(pool->capacity().used == (length + 3) / 4);
     for (std::int64_t less = length; less >= 0; --less) {
       auto txn = pool->begin();
@@ -40,8 +31,8 @@ TEST_CASE("cache_alloc.transaction.a_length_takes_its_blocks_and_no_more", "[cac
 
 TEST_CASE("cache_alloc.transaction.a_refusal_names_need_and_available_and_changes_nothing", "[cache_alloc]") {
   Fixture pool{{.num_blocks = 4, .block_size = 4, .max_seqs = 2, .max_blocks_per_seq = 4}, kOptions};
-  const SeqId seq = sequence(pool, 6);
-  const SeqId other = sequence(pool, 4);
+  const SeqId seq = pool.compute(6);
+  const SeqId other = pool.compute(4);
   const std::uint64_t before = pool->digest();
   auto txn = pool->begin();
   CHECK(txn->grow(seq, 16).error() == CacheRefusal{CacheRefusalKind::kNoBlocks, 2, 1});
@@ -92,7 +83,7 @@ TEST_CASE("cache_alloc.transaction.abort_takes_every_operation_back", "[cache_al
 
 TEST_CASE("cache_alloc.transaction.a_rollback_forgets_the_copies_behind_its_mark", "[cache_alloc]") {
   Fixture pool{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions};
-  const SeqId seq = sequence(pool, 6);
+  const SeqId seq = pool.compute(6);
   auto txn = pool->begin();
   const SeqId child = txn->fork(seq).value();
   const Savepoint mark = txn->mark();
@@ -111,7 +102,7 @@ TEST_CASE("cache_alloc.transaction.copy_on_write_keeps_what_the_write_leaves", "
   for (const Case& c : {Case{5, 6, 1}, Case{4, 6, -1}, Case{4, 5, 2}, Case{3, 4, 3}, Case{0, 4, -1}, Case{1, 2, 4}}) {
     CAPTURE(c.first, c.last);
     Fixture pool{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions};
-    const SeqId seq = sequence(pool, 6);
+    const SeqId seq = pool.compute(6);
     auto txn = pool->begin();
     const SeqId child = txn->fork(seq).value();
     txn->make_writable(child, c.first, c.last).value();
@@ -145,7 +136,7 @@ TEST_CASE("cache_alloc.transaction.a_findable_block_is_never_written_in_place", 
 
 TEST_CASE("cache_alloc.transaction.blocks_released_under_a_step_wait_until_it_retires", "[cache_alloc]") {
   Fixture pool{{.num_blocks = 8, .block_size = 4, .max_seqs = 2}, kOptions};
-  const SeqId private_one = sequence(pool, 8);
+  const SeqId private_one = pool.compute(8);
   const SeqId published = pool.run(tokens_from(0, 8));
   auto plan = pool->begin();
   plan->grow(published, 9).value();
@@ -167,7 +158,7 @@ TEST_CASE("cache_alloc.transaction.blocks_released_under_a_step_wait_until_it_re
 TEST_CASE("cache_alloc.transaction.abort_after_seal_leaves_victims_private_and_rows_as_they_were", "[cache_alloc]") {
   Fixture pool{{.num_blocks = 4, .block_size = 4, .max_seqs = 3}, kOptions};
   pool.end(pool.run(tokens_from(0, 8)));
-  const SeqId seq = sequence(pool, 6);
+  const SeqId seq = pool.compute(6);
   auto plan = pool->begin();
   plan->grow(seq, 9).value();  // evicts
   const SeqId fork = plan->fork(seq).value();
@@ -183,8 +174,8 @@ TEST_CASE("cache_alloc.transaction.abort_after_seal_leaves_victims_private_and_r
 
 TEST_CASE("cache_alloc.transaction.a_row_whose_blocks_an_aborted_step_overwrote_is_lost", "[cache_alloc]") {
   Fixture pool{{.num_blocks = 3, .block_size = 4, .max_seqs = 2}, kOptions};
-  const SeqId seq = sequence(pool, 8);
-  const SeqId other = sequence(pool, 4);
+  const SeqId seq = pool.compute(8);
+  const SeqId other = pool.compute(4);
   auto plan = pool->begin();
   plan->truncate(seq, 4).value();
   plan->grow(other, 8).value();  // in the block that was given back
