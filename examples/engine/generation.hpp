@@ -4,6 +4,7 @@
 #include "engine/sequence_runner.hpp"
 
 #include <kvpage/kernels/sample/args.hpp>
+#include <kvpage/sched/request.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -11,14 +12,6 @@
 #include <vector>
 
 namespace kvpage::engine {
-
-/// Why an answer ended.
-enum class FinishReason : std::uint8_t {
-  kStop,      ///< the model gave an end token
-  kLength,    ///< max_tokens were generated
-  kCapacity,  ///< the context is full
-  kCancelled, ///< the caller asked to stop
-};
 
 struct GenerationOptions {
   SamplingParams sampling{};

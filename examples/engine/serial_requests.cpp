@@ -15,16 +15,6 @@ std::string_view name_of(RequestFailure::Kind kind) {
   return "";
 }
 
-std::string_view name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCapacity: return "capacity";
-    case FinishReason::kCancelled: return "cancelled";
-  }
-  return "";
-}
-
 std::optional<RequestFailure> SerialRequests::refusal(const EngineRequest& request) const {
   const std::int64_t prompt = std::ssize(request.prompt_ids);
   const std::int64_t context = runner_.context_tokens();

@@ -1,6 +1,7 @@
 /// \file SerialRequests: requests through a SequenceRunner, one after another, with what each of them got and cost.
 #pragma once
 
+#include "engine/finish_names.hpp"
 #include "engine/generation.hpp"
 
 #include <cstdint>
@@ -34,7 +35,6 @@ struct RequestFailure {
   std::string message;
 };
 std::string_view name_of(RequestFailure::Kind kind);
-std::string_view name_of(FinishReason reason);
 
 /// What became of a request.
 struct RequestResult {

@@ -47,7 +47,7 @@ double share(std::int64_t part, std::int64_t whole) { return whole > 0 ? static_
 }  // namespace
 
 bool RequestReport::interrupted() const {
-  const auto cancelled = [](const engine::RequestResult& r) { return !r.failure && r.finish == engine::FinishReason::kCancelled; };
+  const auto cancelled = [](const engine::RequestResult& r) { return !r.failure && r.finish == FinishReason::kCancelled; };
   return not_run > 0 || std::any_of(results.begin(), results.end(), cancelled);
 }
 

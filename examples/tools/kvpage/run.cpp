@@ -21,14 +21,14 @@ void write_out(std::string_view text) {
   std::fflush(stdout);
 }
 
-const char* finish_text(engine::FinishReason reason) {
+const char* finish_text(FinishReason reason) {
   switch (reason) {
-    case engine::FinishReason::kStop: return "end of answer";
-    case engine::FinishReason::kLength: return "--max-tokens reached";
-    case engine::FinishReason::kCapacity: return "context full (see --ctx)";
-    case engine::FinishReason::kCancelled: return "interrupted";
+    case FinishReason::kStop: return "end of answer";
+    case FinishReason::kLength: return "--max-tokens reached";
+    case FinishReason::kCapacity: return "context full (see --ctx)";
+    case FinishReason::kCancelled: return "interrupted";
+    default: return "ended";
   }
-  return "";
 }
 
 /// Prints what an answer cost. The time to first token is that of the prompt; the rate is that of the steps after it.
