@@ -7,6 +7,8 @@
 #include "engine/model/transformer.hpp"
 #include "engine/model/weight_loader.hpp"
 
+#include <kvpage/exec/isa.hpp>
+
 #include <algorithm>
 #include <optional>
 
@@ -56,7 +58,7 @@ LoadResult load_with(const LoadRequest& request) {
   require_valid(cache.shape);
   cache.template identify<typename B::template KV<Format>>(model_digest(request.file));
   const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
-  B backend(threads);
+  B backend(BackendConfig{.num_threads = threads, .isa = request.config.isa});
   TensorReader tensors(request.file);
   WeightLoader<B> loader(backend, request.file, request.config.progress);
   auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
@@ -87,6 +89,12 @@ LoadResult load_with_backend(const LoadRequest& request) {
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for_each_type(Backends{}, [&]<class B>() { names.emplace_back(B::kName); });
+  return names;
+}
+
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (const Isa isa : kAllIsas) names.emplace_back(isa_name(isa));
   return names;
 }
 
@@ -147,6 +155,11 @@ LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const Mo
   if (config.step_tokens < 1 || config.step_tokens > kMaxStepTokens) {
     throw_config_error("step_tokens is out of range", config.step_tokens, kMaxStepTokens, "tokens");
   }
+  if (config.logit_rows < 1 || config.logit_rows > kMaxStepTokens) {
+    throw_config_error("logit_rows is out of range", config.logit_rows, kMaxStepTokens, "rows");
+  }
+  if (!config.isa.empty() && !parse_isa(config.isa))
+    return Unexpected{file.error("isa", "one of the known names", printable(config.isa), "see kvpage bench --help")};
   if (auto complete = check_tensors(file, spec); !complete) return Unexpected{std::move(complete.error())};
   const LoadRequest request{file, spec, config};
   LoadResult (*load)(const LoadRequest&) = nullptr;

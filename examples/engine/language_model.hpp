@@ -1,6 +1,8 @@
 /// \file LanguageModel: a loaded model that runs steps, whatever its kernels and the precision of its cache.
 #pragma once
 
+#include "engine/backend/indexed_task.hpp"
+#include "engine/backend/step_stats.hpp"
 #include "engine/cache_groups.hpp"
 #include "engine/loader/load_error.hpp"
 #include "engine/loader/progress.hpp"
@@ -30,8 +32,8 @@ inline constexpr std::int64_t kMaxStepTokens = 8192;
 inline constexpr std::int64_t kDefaultContextTokens = 8192;
 /// Tokens per page of the KV pool unless ModelConfig says otherwise.
 inline constexpr std::int64_t kDefaultBlockSize = 32;
-/// Rows whose logits are computed at once: it bounds the logits buffer.
-inline constexpr std::int64_t kMaxLogitRows = 32;
+/// Rows whose logits are computed at once unless ModelConfig says otherwise.
+inline constexpr std::int64_t kDefaultLogitRows = 32;
 
 /// How a model is loaded.
 struct ModelConfig {
@@ -42,6 +44,8 @@ struct ModelConfig {
   std::int64_t pool_blocks = 0; ///< pages of the KV pool; 0 = what num_seqs such sequences need
   std::int64_t block_size = kDefaultBlockSize;  ///< tokens per page
   std::int64_t step_tokens = kDefaultStepTokens;
+  std::int64_t logit_rows = kDefaultLogitRows;  ///< most rows whose logits one launch gives (an engine wants its most sequences per step)
+  std::string isa;              ///< one of isa_names(); empty = the widest that this processor runs
   int num_threads = 0;          ///< 0 = CPUs that affinity and cgroup quota allow
   ProgressCallback progress;
 };
@@ -50,6 +54,9 @@ struct ModelConfig {
 inline std::int64_t pool_tokens_of(const ModelSpec& spec, const ModelConfig& config) {
   return config.pool_tokens > 0 ? config.pool_tokens : std::min(spec.context_limit_tokens, kDefaultContextTokens);
 }
+
+/// Rows of the logits buffer that `config` asks for: never more than a step has.
+inline std::int64_t logit_rows_of(const ModelConfig& config) { return std::min(config.logit_rows, config.step_tokens); }
 
 /// Which kernel serves a tensor, and what it costs.
 struct KernelUse {
@@ -80,7 +87,11 @@ class LanguageModel {
   virtual std::int64_t step_tokens() const = 0;
   /// Tokens that one sequence may have: what was asked for, never more than the model's limit.
   virtual std::int64_t context_tokens() const = 0;
+  /// Rows that one call of `logits` may ask for.
+  virtual std::int64_t max_logit_rows() const = 0;
   virtual int num_threads() const = 0;
+  /// Instruction set of the kernels; empty for kernels that know none.
+  virtual std::string_view isa() const = 0;
   virtual std::vector<KernelUse> kernel_uses() const = 0;
 
   /// Runs a step: copies pages, writes the keys and values of its rows, keeps the final hidden state of its logit rows.
@@ -90,12 +101,21 @@ class LanguageModel {
   virtual Status forward(const BatchPlan& plan) = 0;
 
   /// Logits of rows [first, first + count) of the last step's logit_rows. // [count, vocab_size]
-  /// Requires: count <= kMaxLogitRows. The span is valid until the next call.
+  /// One launch of the output matrix. Requires: count <= max_logit_rows(). The span is valid until the next call.
   virtual Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) = 0;
+
+  /// What the last forward() and the logits() after it launched.
+  virtual StepStats step_stats() const = 0;
+
+  /// Calls body(i) once for every i in [0, n), in any order, on the model's workers, the caller's thread among them; returns when all
+  /// calls have returned. Requires: body neither throws nor calls the model.
+  virtual void parallel(std::int64_t n, const IndexedTask& body) = 0;
 };
 
 /// Implementations of the kernels, the default first.
 std::vector<std::string> backend_names();
+/// Instruction sets that a config may force, the narrowest first.
+std::vector<std::string> isa_names();
 /// Precisions of the KV cache.
 std::vector<std::string> kv_type_names();
 /// The KV precision of a backend unless another one is asked for; empty for an unknown backend.
@@ -121,7 +141,7 @@ Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec)
 
 /// Loads weights and allocates the pool. `file` must outlive the model; its tensor data only if a kernel use is `in_file`.
 /// Errors: a tensor that is missing, has another shape, holds NaN or infinity, or is not used; ConfigError for impossible
-/// settings; std::bad_alloc.
+/// settings (an isa that this processor cannot run names the missing feature); std::bad_alloc.
 Expected<std::unique_ptr<LanguageModel>, LoadError> load_language_model(const Gguf& file, const ModelSpec& spec,
                                                                         const ModelConfig& config);
 

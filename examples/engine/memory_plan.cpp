@@ -32,7 +32,7 @@ template <Backend B>
 std::int64_t workspace_bytes(const ModelSpec& spec, const ModelConfig& config) {
   const std::int64_t widest = std::max({spec.hidden_size, spec.ffn_size, spec.num_q_heads * spec.head_dim});
   const std::int64_t input_rows = std::min(config.step_tokens, pool_tokens_of(spec, config) * config.num_seqs);
-  return Workspace::bytes(spec, config.step_tokens, kMaxLogitRows) + B::planned_input_bytes(input_rows, widest) +
+  return Workspace::bytes(spec, config.step_tokens, logit_rows_of(config)) + B::planned_input_bytes(input_rows, widest) +
          sample_scratch_bytes(spec.vocab_size);
 }
 

@@ -166,8 +166,8 @@ void SequenceRunner::plan_group(std::int64_t group, std::int64_t num_written) {
 Expected<void, RunError> SequenceRunner::visit_logits(std::int64_t first_index, const LogitsVisitor& visit) {
   const auto num_rows = static_cast<std::int64_t>(plan_.logit_rows.size());
   const auto vocab_size = static_cast<std::size_t>(model_.spec().vocab_size);
-  for (std::int64_t first = 0; first < num_rows; first += kMaxLogitRows) {
-    const std::int64_t count = std::min(kMaxLogitRows, num_rows - first);
+  for (std::int64_t first = 0; first < num_rows; first += model_.max_logit_rows()) {
+    const std::int64_t count = std::min(model_.max_logit_rows(), num_rows - first);
     const auto logits = model_.logits(first, count);
     if (!logits) return Unexpected{kernel_error(logits.error())};
     for (std::int64_t i = 0; i < count; ++i) {

@@ -26,7 +26,7 @@ void check_embedding(std::string_view model_name) {
   auto file = Gguf::open(model_path(model_name));
   if (!file) FAIL(file.error().to_string());
   const kvpage::WeightView view = file->find_tensor("token_embd.weight")->view();
-  CpuBackend backend(2);
+  CpuBackend backend({.num_threads = 2});
   backend.reserve_weights(CpuBackend::packed_weight_bytes(view));
   const std::byte* next = view.data;  // what was let go so far
   const auto weight = backend.load(view, [&](std::span<const std::byte> consumed) {
@@ -62,7 +62,7 @@ TEST_CASE("engine.weights.embedding_rows_of_panels_are_those_of_the_file_bitwise
 TEST_CASE("engine.weights.a_load_beyond_the_reserved_memory_is_refused", "[engine]") {
   const TinyFile tiny(quantised_model());
   const kvpage::WeightView view = tiny.gguf().find_tensor("token_embd.weight")->view();
-  CpuBackend backend(1);
+  CpuBackend backend({.num_threads = 1});
   backend.reserve_weights(CpuBackend::packed_weight_bytes(view) + 64);
   CHECK(backend.load(view, [](std::span<const std::byte>) {}));
   const auto second = backend.load(view, [](std::span<const std::byte>) {});

@@ -1,6 +1,9 @@
 /// \file Backend: what the transformer asks of the kernels, so that one forward pass serves every implementation.
 #pragma once
 
+#include "engine/backend/indexed_task.hpp"
+#include "engine/backend/step_stats.hpp"
+
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/expected.hpp>
 #include <kvpage/kernels/activation/args.hpp>
@@ -15,8 +18,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kvpage::engine {
+
+/// How a backend works: `isa` is one of isa_names() or empty.
+struct BackendConfig {
+  int num_threads = 1;
+  std::string_view isa{};
+};
 
 /// Gets bytes of a weight that the backend will not read again.
 using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
@@ -31,6 +41,8 @@ using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
 ///    that share them;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
+///  - `isa()`: name of the instruction set, or empty; `stats()`: launches are counted there until the transformer starts anew;
+///  - `parallel(n, body)`: LanguageModel::parallel;
 ///  - `kernel_name`, `slow_reason` (empty: it is not slow), `weight_bytes`, `vector_kernel_name`: what reports show;
 ///  - `append_kv`, `paged_attention`, `copy_blocks` for any KVStorage; `KV<Format>` is the storage it prefers.
 template <class B>
@@ -39,6 +51,9 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { B::kMaxThreads } -> std::convertible_to<int>;
   typename B::DefaultKV;
   { backend.num_threads() } -> std::same_as<int>;  // at most kMaxThreads
+  { backend.isa() } -> std::same_as<std::string_view>;
+  { backend.stats() } -> std::same_as<StepStats&>;
+  { backend.parallel(n, std::declval<const IndexedTask&>()) } -> std::same_as<void>;
   { backend.load(WeightView{}, ConsumedCallback{}) } -> std::same_as<Expected<typename B::Weight, Status>>;
   { B::reads_file(weight) } -> std::same_as<bool>;
   { B::packed_weight_bytes(WeightView{}) } -> std::same_as<std::int64_t>;

@@ -78,6 +78,7 @@ Status CpuBackend::prepare(const float* x, std::int64_t stride, std::int64_t num
 
 Status CpuBackend::matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride,
                           bool accumulate) {
+  stats_.add_gemm(weight_bytes(weight));
   if (weight.packed.data != nullptr) {
     return gemm(*cpu_, PackedGemmArgs{.weight = weight.packed, .input = input.rows, .bias = bias, .out = out, .out_stride = out_stride,
                                       .accumulate = accumulate});

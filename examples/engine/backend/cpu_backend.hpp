@@ -52,8 +52,18 @@ class CpuBackend {
     MappedMemory memory;
   };
 
-  explicit CpuBackend(int num_threads) : cpu_(std::make_unique<Cpu>(CpuConfig{.num_threads = num_threads})) {}
+  /// Errors: ConfigError for an isa that this processor cannot run.
+  explicit CpuBackend(const BackendConfig& config)
+      : cpu_(std::make_unique<Cpu>(CpuConfig{.num_threads = config.num_threads, .isa = parse_isa(config.isa)})) {}
   int num_threads() const noexcept { return cpu_->num_threads(); }
+  std::string_view isa() const noexcept { return isa_name(cpu_->isa()); }
+  StepStats& stats() noexcept { return stats_; }
+  const StepStats& stats() const noexcept { return stats_; }
+  void parallel(std::int64_t n, const IndexedTask& body) {
+    cpu_->parallel_for(n, 1, [&body](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) body(i);
+    });
+  }
 
   Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback& on_consumed);
   static bool reads_file(const Weight& weight) { return weight.packed.data == nullptr; }
@@ -88,6 +98,7 @@ class CpuBackend {
   Status paged_attention(PagedAttentionArgs<KV> args) {
     const std::int64_t bytes = paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads);
     args.scratch = aligned_scratch(bytes);
+    ++stats_.attention_launches;
     return kvpage::paged_attention(*cpu_, args);
   }
   template <KVStorage KV>
@@ -110,6 +121,7 @@ class CpuBackend {
   MappedMemory weight_memory_;
   std::int64_t used_weight_bytes_ = 0;
   std::vector<std::byte> scratch_;
+  StepStats stats_;
 };
 
 }  // namespace kvpage::engine

@@ -35,8 +35,17 @@ class ReferenceBackend {
     std::int64_t num_rows = 0;
   };
 
-  explicit ReferenceBackend(int /*num_threads*/) {}
+  /// Errors: ConfigError when an isa is asked for.
+  explicit ReferenceBackend(const BackendConfig& config) {
+    if (!config.isa.empty()) throw_config_error("the reference kernels know no instruction sets: leave isa empty", 1, 0, "isa");
+  }
   int num_threads() const noexcept { return 1; }
+  std::string_view isa() const noexcept { return {}; }
+  StepStats& stats() noexcept { return stats_; }
+  const StepStats& stats() const noexcept { return stats_; }
+  void parallel(std::int64_t n, const IndexedTask& body) {
+    for (std::int64_t i = 0; i < n; ++i) body(i);
+  }
 
   Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback&) { return view; }
   static bool reads_file(const Weight&) { return true; }
@@ -57,6 +66,7 @@ class ReferenceBackend {
     return {};
   }
   Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate) {
+    stats_.add_gemm(weight_bytes(weight));
     return reference::gemm({.weight = weight, .x = input.x, .x_stride = input.stride, .num_rows = input.num_rows, .bias = bias,
                             .out = out, .out_stride = out_stride, .accumulate = accumulate});
   }
@@ -71,12 +81,16 @@ class ReferenceBackend {
   }
   template <KVStorage KV>
   Status paged_attention(const PagedAttentionArgs<KV>& args) {
+    ++stats_.attention_launches;
     return reference::paged_attention(args);
   }
   template <KVStorage KV>
   Status copy_blocks(const CopyBlocksArgs<KV>& args) {
     return reference::copy_blocks(args);
   }
+
+ private:
+  StepStats stats_;
 };
 
 }  // namespace kvpage::engine

@@ -37,7 +37,8 @@ class Transformer final : public LanguageModel {
         uses_(std::move(uses)),
         full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens()),
         window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens() : 0),
-        workspace_(spec, step_tokens_, kMaxLogitRows),
+        workspace_(spec, step_tokens_, logit_rows_of(config)),
+        max_logit_rows_(logit_rows_of(config)),
         pool_memory_(pool_bytes<KV>(cache_.shape)),
         pool_(cache_.shape, pool_memory_.span()) {}
 
@@ -50,11 +51,15 @@ class Transformer final : public LanguageModel {
   std::int64_t page_bytes() const override { return pool_.bytes_per_page(); }
   std::int64_t step_tokens() const override { return step_tokens_; }
   std::int64_t context_tokens() const override { return context_tokens_; }
+  std::int64_t max_logit_rows() const override { return max_logit_rows_; }
   int num_threads() const override { return backend_.num_threads(); }
+  std::string_view isa() const override { return backend_.isa(); }
   std::vector<KernelUse> kernel_uses() const override { return uses_; }
 
   Status forward(const BatchPlan& plan) override;
   Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) override;
+  StepStats step_stats() const override { return backend_.stats(); }
+  void parallel(std::int64_t n, const IndexedTask& body) override { backend_.parallel(n, body); }
 
  private:
   using Layer = LayerWeights<typename B::Weight>;
@@ -98,6 +103,7 @@ class Transformer final : public LanguageModel {
   RopeTables full_rope_;
   RopeTables window_rope_;
   Workspace workspace_;
+  std::int64_t max_logit_rows_;
   MappedMemory pool_memory_;
   KVPool<KV> pool_;
   typename B::Input input_;
@@ -106,13 +112,12 @@ class Transformer final : public LanguageModel {
 
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::forward(const BatchPlan& plan) {
-  if (plan.num_tokens() > step_tokens_) {
+  if (plan.num_tokens() > step_tokens_)
     return {StatusCode::kCapacity, "a step has more tokens than the model was loaded for", plan.num_tokens(), step_tokens_};
-  }
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
-  if (num_groups != cache_.groups.num_groups()) {
+  if (num_groups != cache_.groups.num_groups())
     return {StatusCode::kInvalidArgument, "a plan has other cache groups than the model", num_groups, cache_.groups.num_groups()};
-  }
+  backend_.stats() = {.rows = plan.num_tokens()};
   const Status copied = backend_.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = plan.copies});
   if (!copied.ok()) return copied;
   if (const Status status = embed(plan); !status.ok()) return status;
@@ -155,8 +160,7 @@ Status Transformer<B, Format>::project_qkv(const Layer& layer, const BatchPlan& 
   const Status prepared = backend_.prepare(workspace_.normed.data(), spec_.hidden_size, n, spec_.hidden_size, input_);
   if (!prepared.ok()) return prepared;
   const auto project = [&](const auto& weight, const std::vector<float>& bias, std::vector<float>& out, std::int64_t num_heads) {
-    const float* b = bias.empty() ? nullptr : bias.data();
-    return backend_.matmul(weight, input_, b, out.data(), num_heads * spec_.head_dim, false);
+    return backend_.matmul(weight, input_, bias.empty() ? nullptr : bias.data(), out.data(), num_heads * spec_.head_dim, false);
   };
   if (const Status status = project(layer.q, layer.q_bias, workspace_.q, spec_.num_q_heads); !status.ok()) return status;
   if (const Status status = project(layer.k, layer.k_bias, workspace_.k, spec_.num_kv_heads); !status.ok()) return status;
@@ -275,13 +279,15 @@ Status Transformer<B, Format>::keep_logit_rows(const BatchPlan& plan) {
 
 template <Backend B, KVFormat Format>
 Expected<std::span<const float>, Status> Transformer<B, Format>::logits(std::int64_t first, std::int64_t count) {
-  if (first < 0 || count < 0 || count > kMaxLogitRows || first > num_logit_rows_ - count) {
-    return Unexpected{Status{StatusCode::kInvalidArgument, "logits of rows that the step did not keep", first + count, num_logit_rows_}};
+  if (first < 0 || count < 0 || count > max_logit_rows_ || first > num_logit_rows_ - count) {
+    return Unexpected{Status{StatusCode::kInvalidArgument, "logits of rows that the step did not keep, or of too many at once", first + count,
+                             num_logit_rows_}};
   }
   const float* x = workspace_.normed.data() + first * spec_.hidden_size;
   float* out = workspace_.logits.data();
-  if (const Status status = backend_.prepare(x, spec_.hidden_size, count, spec_.hidden_size, input_); !status.ok())
-    return Unexpected{status};
+  const Status prepared = backend_.prepare(x, spec_.hidden_size, count, spec_.hidden_size, input_);
+  if (!prepared.ok()) return Unexpected{prepared};
+  backend_.stats().logit_rows += count;
   const auto& weight = weights_.tied_output ? weights_.embedding : weights_.output;
   if (const Status status = backend_.matmul(weight, input_, nullptr, out, spec_.vocab_size, false); !status.ok()) return Unexpected{status};
   if (spec_.logit_soft_cap > 0) {

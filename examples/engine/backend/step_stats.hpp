@@ -1,0 +1,21 @@
+/// \file StepStats: what one step launched, counted where it is launched.
+#pragma once
+
+#include <cstdint>
+
+namespace kvpage::engine {
+
+/// Work of one forward pass and of the logits that were asked for after it. Launches and weight bytes depend on the model alone, never on
+/// how many rows or sequences share the step: that is what makes a batch cheaper than its rows one by one.
+struct StepStats {
+  std::int64_t rows = 0;                ///< tokens of the step
+  std::int64_t logit_rows = 0;          ///< rows whose logits were computed
+  std::int64_t gemm_launches = 0;
+  std::int64_t weight_bytes = 0;        ///< of the matrices of those launches, as the kernels read them
+  std::int64_t attention_launches = 0;
+
+  constexpr void add_gemm(std::int64_t bytes) noexcept { ++gemm_launches, weight_bytes += bytes; }
+  friend constexpr bool operator==(const StepStats&, const StepStats&) = default;
+};
+
+}  // namespace kvpage::engine
