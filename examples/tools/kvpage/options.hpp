@@ -25,6 +25,8 @@ struct ModelOptions {
   std::int64_t pool_blocks = 0;             ///< pages of the KV pool; 0 = what one sequence of the context needs
   std::int64_t host_tier_bytes = 0;         ///< memory for evicted pages; 0 = none
   bool prefix_cache = true;                 ///< what an earlier text left in the cache is not computed again
+  std::string isa;                          ///< one of `isa_names()`; empty = the widest that this processor runs
+  bool strict_kernels = false;              ///< refuse a model that a slow kernel would serve
   int threads = 0;                          ///< 0 = CPUs that affinity and cgroup quota allow
   std::string progress = "auto";            ///< auto, none or json
 };
@@ -71,6 +73,7 @@ struct BenchOptions {
   std::optional<std::string> requests;      ///< JSON lines; "-" = standard input; absent = one case of random tokens
   std::string evict = "lru";                ///< name of an eviction policy
   std::optional<std::string> trace;         ///< file for the trace of a run of requests
+  bool profile = false;                     ///< what each operation of a step takes
   bool json = false;
 };
 
@@ -85,6 +88,7 @@ struct InspectOptions {
   std::string file;
   bool kernels = false;
   std::string backend = "cpu";
+  std::string isa;                          ///< describe the kernels of this instruction set; empty = of the widest here
 };
 
 struct TemplateOptions {
