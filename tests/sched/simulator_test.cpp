@@ -30,6 +30,7 @@ const char* why_impossible(SimKind kind, std::size_t state) {
   if (ended && !one_request) return "a fault of the whole world, or of a row, does not meet requests that have ended";
   const bool between_steps = kind == SimKind::kPreempt || kind == SimKind::kFlip || kind == SimKind::kRefuse || kind == SimKind::kDrop;
   if (is(RequestState::kFinishing) && between_steps) return "a request is finishing only while a step is sealed; this comes between steps";
+  if (is(RequestState::kLoading)) return "this world has no host tier";
   if (is(RequestState::kParked) && kind == SimKind::kBadRow) return "a parked request has no row";
   return nullptr;
 }

@@ -37,16 +37,29 @@ struct PlannedGroup {
   std::vector<KVSlot> write_slots;   // [num_tokens], kNoSlot = query only
 };
 
-/// One page that the step is about to overwrite and a host tier keeps. (Pages come back in steps of their own, see OffloadTier.)
+/// One page that the step is about to overwrite and a host tier keeps.
 struct BlockDemotion {
   BlockId block = kNoBlock;
   std::uint32_t tier_slot = 0;
   friend constexpr bool operator==(const BlockDemotion&, const BlockDemotion&) = default;
 };
 
+/// One page that comes back from a host tier into a block of a sequence that has no rows in this step.
+struct BlockPromotion {
+  BlockId block = kNoBlock;
+  std::uint32_t tier_slot = 0;
+  friend constexpr bool operator==(const BlockPromotion&, const BlockPromotion&) = default;
+};
+
+/// How one BlockPromotion went, in the order of the plan.
+enum class PromotionOutcome : std::uint8_t {
+  kArrived,  ///< the whole page is in its block, as it was stored
+  kFailed,   ///< anything else; what is behind it is computed
+};
+
 /// Everything a model needs to run one step: which tokens, where their keys and values go, which rows give logits.
 /// It owns its numbers and points into nobody's state; reusing one object allocates nothing once its vectors have grown.
-/// Order of work: demotions, copies, forward pass.
+/// Order of work: demotions, promotions, copies, forward pass.
 struct BatchPlan {
   std::uint64_t step = 0;
   std::vector<QuerySpan> sequences;    // [num_seqs], their rows follow each other
@@ -55,7 +68,8 @@ struct BatchPlan {
   std::vector<std::int64_t> positions;   // [num_tokens]
   std::vector<std::int64_t> kv_lens;     // [num_seqs], tokens in the cache once the step has run
   std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
-  std::vector<BlockDemotion> demotions;  // in order
+  std::vector<BlockDemotion> demotions;    // in order; filled by the seal
+  std::vector<BlockPromotion> promotions;  // in order
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
   std::vector<PlannedSample> samples;    // by row, then child
@@ -63,10 +77,13 @@ struct BatchPlan {
   std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(tokens.size()); }
   std::int64_t num_seqs() const noexcept { return static_cast<std::int64_t>(sequences.size()); }
 
+  /// True when there is nothing to run. A step may consist of promotions alone.
+  bool is_empty() const noexcept { return tokens.empty() && promotions.empty(); }
+
   /// Empties the plan for `num_groups` cache groups and keeps its memory.
   void clear(std::int64_t num_groups = 1) {
     sequences.clear(), owners.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
-    demotions.clear(), copies.clear(), logit_rows.clear(), samples.clear();
+    demotions.clear(), promotions.clear(), copies.clear(), logit_rows.clear(), samples.clear();
     groups.resize(static_cast<std::size_t>(num_groups));
     for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }

@@ -136,10 +136,12 @@ class ContinuousScheduler {
     detail::drop_plan(core_);
   }
 
-  /// The sealed step has run. `results`: one per sample of its plan, in order.
-  void commit(std::span<const SampleResult> results) {
+  /// The sealed step has run. `results`: one per sample of its plan, `promotions`: one per promotion, in order. A demotion that the
+  /// caller did not carry out is cancelled.
+  void commit(std::span<const SampleResult> results, std::span<const PromotionOutcome> promotions = {}) {
     KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kSealed, "a step is sealed");
     KVPAGE_ASSERT(results.size() == core_.step.batch.samples.size(), "every sample of the plan has a result");
+    KVPAGE_ASSERT(promotions.size() == core_.step.batch.promotions.size(), "every promotion of the plan has an outcome");
     const bool done = core_.cache->commit(core_.step.id).has_value();
     KVPAGE_ASSERT(done, "the sealed step is the oldest one");
     core_.now();

@@ -13,10 +13,11 @@ KVPAGE_BEGIN_NAMESPACE
 enum class RequestState : std::uint8_t {
   kWaiting,    ///< no blocks; new or preempted
   kParked,     ///< only its row was taken: its blocks are still there, first to go when blocks run out
+  kLoading,    ///< row and blocks, while the sealed step brings pages of its prompt back from the host tier
   kRunning,    ///< row and blocks
   kFinishing,  ///< ended while a sealed step names its blocks: they are free when the step is committed or aborted
 };
-inline constexpr std::int64_t kNumRequestStates = 4;
+inline constexpr std::int64_t kNumRequestStates = 5;
 
 /// Why a request ended.
 enum class FinishReason : std::uint8_t {
@@ -57,8 +58,10 @@ enum class RefusalKind : std::uint8_t {
   kQueueTokensFull,
   kTenantFull,
   kShuttingDown,
+  kBadParameter,     ///< a parameter that the scheduler does not look at itself; Refusal::what names it
+  kInfeasible,       ///< its deadline cannot be met (SchedulerConfig::reject_infeasible)
 };
-inline constexpr std::int64_t kNumRefusalKinds = 9;
+inline constexpr std::int64_t kNumRefusalKinds = 11;
 
 /// Why a request was not accepted, with the two numbers that decided. Nothing was allocated for it.
 struct Refusal {
@@ -66,6 +69,7 @@ struct Refusal {
   std::int64_t value = 0;
   std::int64_t limit = 0;
   const char* unit = "";
+  const char* what = "";  ///< static storage: the parameter and its rule; empty = what describe says about the kind
 };
 
 /// One sentence for people; static storage.
@@ -80,8 +84,13 @@ struct Refusal {
     case RefusalKind::kQueueTokensFull: return "the waiting queue holds too many tokens (max_waiting_tokens): try again later";
     case RefusalKind::kTenantFull: return "this tenant has too many requests in flight (max_tenant_requests)";
     case RefusalKind::kShuttingDown: return "the scheduler accepts no more requests";
+    case RefusalKind::kBadParameter: return "a parameter is outside of its range";
+    case RefusalKind::kInfeasible: return "the request cannot be finished before its deadline";
   }
   return "unknown refusal";
+}
+[[nodiscard]] constexpr const char* describe(const Refusal& refusal) noexcept {
+  return *refusal.what != '\0' ? refusal.what : describe(refusal.kind);
 }
 
 /// What was accepted.
@@ -103,9 +112,12 @@ struct RequestEvent {
   FinishReason finish = FinishReason::kNone;  ///< of this answer; with or without a token
   bool last = false;           ///< the whole request has ended: its id is free
   std::int64_t num_new_tokens = 0;
-  std::int64_t cached_tokens = 0;      ///< found in the prefix cache, over all admissions
+  std::int64_t cached_tokens = 0;      ///< found in the prefix cache or its host tier, over all admissions
   std::int64_t recomputed_tokens = 0;  ///< computed again after preemptions
-  std::int64_t num_preemptions = 0;
+  std::int64_t num_preemptions = 0;    ///< of any kind: the sum of the next three
+  std::int64_t preempted_keep = 0;
+  std::int64_t preempted_demote = 0;
+  std::int64_t preempted_recompute = 0;
 };
 
 /// How one sampled row went.

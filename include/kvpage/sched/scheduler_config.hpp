@@ -23,6 +23,7 @@ struct SchedulerConfig {
   std::int64_t max_examined = 32;         ///< waiting requests that lack blocks which one step looks at
   std::int64_t shield_after = 3;          ///< preemptions after which a request is let run to its end
   std::int64_t max_aborts = 3;            ///< aborts in a row after which `abort` reports an error
+  bool reject_infeasible = false;         ///< refuse a request that StepCosts says cannot finish by its deadline, even alone
 
   /// Errors: ConfigError for each value that cannot work.
   void check() const {
@@ -56,8 +57,12 @@ struct SchedulerStats {
   std::int64_t admissions = 0;          ///< with resumptions
   std::int64_t cached_tokens = 0;       ///< rows saved by prefix hits
   std::int64_t recomputed_tokens = 0;   ///< rows lost by preemption
+  std::int64_t preempted_keep = 0;      ///< only the row was taken
+  std::int64_t preempted_demote = 0;    ///< blocks were taken, and bringing them back from the host tier is cheaper than computing them
   std::int64_t preempted_recompute = 0;
-  std::int64_t preempted_keep = 0;
+  std::int64_t demoted = 0;             ///< pages saved in the host tier
+  std::int64_t promoted = 0;            ///< pages brought back from it
+  std::int64_t failed_loads = 0;        ///< pages that did not come back, or came back damaged
   std::int64_t lost_contents = 0;       ///< sequences to be computed again because an aborted step overwrote them
   std::int64_t forks = 0;
   std::int64_t block_copies = 0;

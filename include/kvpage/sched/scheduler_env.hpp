@@ -8,15 +8,17 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// Rates from which the cost of a preemption is estimated.
+/// Rates from which preemptions, loads from the host tier and deadlines are judged.
 struct StepCosts {
   std::int64_t prefill_ns_per_token = 100'000;
+  std::int64_t decode_ns_per_token = 0;     ///< of one answer; 0 = unknown, deadlines are judged by the prompt alone
+  std::int64_t copy_ns_per_block = 100'000;  ///< one page between pool and host tier
 };
 
 /// - `now_ns()`: a clock; steps back are read as standing still.
 /// - `draw_seed()`: a seed for a request that brings none.
 /// - `memory()`: request records come from it, in `submit` only. It outlives the scheduler.
-/// - `costs()`: estimates for preemption; they change speed, never text.
+/// - `costs()`: estimates; they change speed, never text.
 /// - `on_event(event)`: called from submit, cancel, plan, commit and abort; it must not call the scheduler.
 template <class E>
 concept SchedulerEnv = requires(E& env, const RequestEvent& event) {
