@@ -57,7 +57,13 @@ std::string problem_of(const std::string& text) {
       if (const auto end = reader->finish(line); !end) return end.error().message;
     }
     if (line.kind == "plan") {
-      if (const auto rows = reader->plan(line); !rows) return rows.error().message;
+      if (const auto plan = reader->plan(line); !plan) return plan.error().message;
+    }
+    if (line.kind == "preempt") {
+      if (const auto preemption = reader->preemption(line); !preemption) return preemption.error().message;
+    }
+    if (line.kind == "transfer") {
+      if (const auto transfer = reader->transfer(line); !transfer) return transfer.error().message;
     }
     if (const auto events = reader->events(line); !events) return events.error().message;
   }
@@ -120,7 +126,7 @@ TEST_CASE("trace.file.requests_read_back_as_they_were", "[trace]") {
   CHECK(request.priority == 0);
   CHECK(request.ttl_ns == 9);
   REQUIRE(reader.next(line).value());
-  const auto rows = reader.plan(line).value();
+  const auto rows = reader.plan(line).value().rows;
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].seq.generation == 12);
   CHECK(rows[0].first_position == 5);
@@ -134,6 +140,52 @@ TEST_CASE("trace.file.requests_read_back_as_they_were", "[trace]") {
   CHECK(reader.capacity(line).value().clean == 60);
   CHECK_FALSE(reader.next(line).value());
   CHECK_FALSE(reader.cut_short());
+}
+
+TEST_CASE("trace.file.answers_preemptions_and_transfers_read_back_as_they_were", "[trace]") {
+  Recording recording;
+  recording.recorder.submit({.id = "a", .prompt_ids = {1}, .max_tokens = 7, .num_answers = 3});
+  const std::vector<engine::PlannedRow> planned{{"a", SeqId{0, 12}, 0, 6},        {"a", SeqId{0, 13}, 5, 1, 2},
+                                                {"b", SeqId{0, 14}, 32, 9, 0, 32}, {"b", SeqId{0, 15}, 0, 1, 1, 0}};
+  recording.recorder.plan(planned, StepId{8});
+  recording.now_ns = 300;
+  recording.recorder.preempt({.id = "a", .answer = 2, .kind = engine::TracePreemptionKind::kDemote});
+  recording.recorder.transfer({.demoted_blocks = 4});
+  recording.recorder.transfer({.id = "a", .answer = 2, .promoted_blocks = 5});
+  recording.recorder.finish({.id = "a", .answer = 2, .reason = "length", .output_ids = {}});
+  auto reader = reader_of(recording.text());
+  TraceLine line;
+  REQUIRE(reader.next(line).value());
+  CHECK(reader.request(line).value().num_answers == 3);
+  REQUIRE(reader.next(line).value());
+  const engine::TracePlan plan = reader.plan(line).value();
+  CHECK(plan.step == StepId{8});
+  REQUIRE(plan.rows.size() == planned.size());
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    INFO("row " << i);
+    CHECK(plan.rows[i].id == planned[i].id);
+    CHECK(plan.rows[i].seq == planned[i].seq);
+    CHECK(plan.rows[i].first_position == planned[i].first_position);
+    CHECK(plan.rows[i].num_tokens == planned[i].num_tokens);
+    CHECK(plan.rows[i].answer == planned[i].answer);
+    CHECK(plan.rows[i].cached_tokens == planned[i].cached_tokens);
+  }
+  REQUIRE(reader.next(line).value());
+  const auto preemption = reader.preemption(line).value();
+  CHECK(preemption.t_ns == 300);
+  CHECK(preemption.id == "a");
+  CHECK(preemption.answer == 2);
+  CHECK(preemption.kind == engine::TracePreemptionKind::kDemote);
+  REQUIRE(reader.next(line).value());
+  CHECK(reader.transfer(line).value().id.empty());
+  CHECK(reader.transfer(line).value().demoted_blocks == 4);
+  REQUIRE(reader.next(line).value());
+  CHECK(reader.transfer(line).value().id == "a");
+  CHECK(reader.transfer(line).value().answer == 2);
+  CHECK(reader.transfer(line).value().promoted_blocks == 5);
+  CHECK(reader.transfer(line).value().demoted_blocks == 0);
+  REQUIRE(reader.next(line).value());
+  CHECK(reader.finish(line).value().answer == 2);
 }
 
 TEST_CASE("trace.file.a_killed_writer_leaves_a_readable_trace", "[trace]") {
@@ -211,6 +263,10 @@ TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   check(kHeader + R"({"kind":"event","step":1,"events":{}})" "\n", "2", "array");
   check(kHeader + R"({"kind":"seal"})" "\n", "2", "step");
   check(kHeader + R"({"kind":"plan","rows":[5]})" "\n", "2", "array");
+  check(kHeader + R"({"kind":"plan","rows":[["a",1,0,1,-1]]})" "\n", "2", "answer");
+  check(kHeader + R"({"kind":"preempt","id":"a"})" "\n", "2", "how");
+  check(kHeader + R"({"kind":"preempt","id":"a","how":"drop"})" "\n", "2", "not \"drop\"");
+  check(kHeader + R"({"kind":"transfer","demoted":1.5})" "\n", "2", "\"demoted\"");
   CHECK(problem_of(kHeader + R"({"kind":"fault","what":"unknown kinds are skipped"})" "\n").empty());
 }
 

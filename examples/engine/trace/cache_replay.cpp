@@ -178,7 +178,7 @@ Expected<std::vector<ReplayRequest>, TraceError> read_requests(TraceReader& read
       if (!end) return Unexpected{end.error()};
       const auto found = by_id.find(end->id);
       if (found == by_id.end()) return Unexpected{reader.error(line, "the request \"" + end->id + "\" was never submitted")};
-      requests[found->second].output_ids = std::move(end->output_ids);
+      if (end->answer == 0) requests[found->second].output_ids = std::move(end->output_ids);
     }
   }
 }

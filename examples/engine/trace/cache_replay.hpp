@@ -13,7 +13,7 @@
 
 namespace kvpage::engine {
 
-/// A request and, when its end was recorded, what it answered.
+/// A request and, when its end was recorded, what it answered (its first answer, if it asked for several).
 struct ReplayRequest {
   TraceRequest request;
   std::vector<TokenId> output_ids;

@@ -1,12 +1,14 @@
-/// \file What the lines of a recorded trace say: its header, a request, a planned row. docs/traces.md describes the format.
+/// \file What the lines of a recorded trace say: its header, a request, a planned step and what else befell requests. docs/traces.md describes the format.
 #pragma once
 
 #include <kvpage/cache/block_allocator_config.hpp>
 #include <kvpage/cache/block_ids.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvpage::engine {
@@ -40,16 +42,18 @@ struct TraceRequest {
   std::int64_t t_ns = 0;  ///< set by the recorder
   std::string id;
   std::vector<TokenId> prompt_ids;
-  std::int64_t max_tokens = 0;
-  std::string tenant;  ///< requests of different tenants share no prefix
-  std::optional<std::int64_t> priority;  ///< retention priority of its blocks, 0 (first out) to 100
+  std::int64_t max_tokens = 0;  ///< per answer
+  std::int64_t num_answers = 1;
+  std::string tenant{};  ///< requests of different tenants share no prefix
+  std::optional<std::int64_t> priority{};  ///< retention priority of its blocks, 0 (first out) to 100
   std::int64_t ttl_ns = 0;               ///< how long that priority counts; 0 = without end
 };
 
-/// The end of a request.
+/// The end of an answer.
 struct TraceFinish {
   std::int64_t t_ns = 0;  ///< set by the recorder
   std::string id;
+  std::uint32_t answer = 0;  ///< which of the request's answers
   std::string reason;
   std::vector<TokenId> output_ids;
 };
@@ -60,6 +64,40 @@ struct PlannedRow {
   SeqId seq{};
   std::int64_t first_position = 0;
   std::int64_t num_tokens = 0;
+  std::uint32_t answer = 0;
+  std::int64_t cached_tokens = -1;  ///< of an answer that this step admits: what the prefix cache gave it; -1 = it ran before
+};
+
+/// What a step computes.
+struct TracePlan {
+  std::optional<StepId> step{};  ///< missing = the step that is sealed next
+  std::vector<PlannedRow> rows{};
+};
+
+/// How an answer lost its row.
+enum class TracePreemptionKind : std::uint8_t {
+  kKeep,       ///< its blocks stay
+  kDemote,     ///< its blocks go to the host tier
+  kRecompute,  ///< its blocks are given back
+};
+inline constexpr std::array<std::string_view, 3> kPreemptionNames{"keep", "demote", "recompute"};
+constexpr std::string_view name_of(TracePreemptionKind kind) { return kPreemptionNames[static_cast<std::size_t>(kind)]; }
+
+/// An answer that lost its row. It is admitted again by rows that have `cached_tokens`.
+struct TracePreemption {
+  std::int64_t t_ns = 0;  ///< set by the recorder
+  std::string id;
+  std::uint32_t answer = 0;
+  TracePreemptionKind kind{};
+};
+
+/// Blocks on their way between the pool and the host tier.
+struct TraceTransfer {
+  std::int64_t t_ns = 0;  ///< set by the recorder
+  std::string id{};       ///< the answer that waits for them, if one does: it is loading until its next rows
+  std::uint32_t answer = 0;
+  std::int64_t demoted_blocks = 0;
+  std::int64_t promoted_blocks = 0;
 };
 
 }  // namespace kvpage::engine

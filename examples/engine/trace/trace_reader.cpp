@@ -3,6 +3,7 @@
 #include "engine/trace/event_names.hpp"
 #include "engine/trace/trace_fields.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -33,6 +34,9 @@ SeqId seq_at(const json& event, std::size_t at) {
   return {0, static_cast<std::uint32_t>(generation)};
 }
 std::int64_t count_at(const json& event, std::size_t at) { return detail::number(detail::element(event, at), "a number of tokens"); }
+
+constexpr std::int64_t kMaxAnswers = std::int64_t{1} << 32;
+std::uint32_t answer_of(const json& fields) { return static_cast<std::uint32_t>(detail::optional_number(fields, "answer", kMaxAnswers)); }
 
 /// One element of "events", as docs/traces.md lists them.
 CacheEvent read_event(const json& event, StepId step, std::int64_t num_blocks) {
@@ -165,6 +169,7 @@ Expected<TraceRequest, TraceError> TraceReader::request(const TraceLine& line) c
     request.prompt_ids = detail::token_ids(detail::field(f, tokens), std::string("\"") + tokens + "\"");
     if (request.prompt_ids.empty()) throw detail::BadField("the prompt holds no token");
     request.max_tokens = detail::optional_number(f, "max_tokens");
+    if (f.contains("n")) request.num_answers = detail::number_field(f, "n", kMaxAnswers);
     if (f.contains("tenant")) request.tenant = detail::name(f["tenant"], "tenant");
     if (f.contains("priority")) request.priority = detail::number_field(f, "priority", 101);
     request.ttl_ns = detail::optional_number(f, "ttl_ns");
@@ -177,20 +182,48 @@ Expected<TraceFinish, TraceError> TraceReader::finish(const TraceLine& line) con
     TraceFinish end;
     end.t_ns = detail::optional_number(line.fields, "t_ns");
     end.id = detail::name(detail::field(line.fields, "id"), "id");
+    end.answer = answer_of(line.fields);
     if (line.fields.contains("reason")) end.reason = detail::name(line.fields["reason"], "reason");
     if (line.fields.contains("output_ids")) end.output_ids = detail::token_ids(line.fields["output_ids"], "\"output_ids\"");
     return end;
   });
 }
 
-Expected<std::vector<PlannedRow>, TraceError> TraceReader::plan(const TraceLine& line) const {
+Expected<TracePlan, TraceError> TraceReader::plan(const TraceLine& line) const {
   return placed(*this, line, [&] {
-    std::vector<PlannedRow> rows;
+    TracePlan plan;
+    if (line.fields.contains("step")) plan.step = StepId{static_cast<std::uint64_t>(detail::number_field(line.fields, "step"))};
     for (const json& row : detail::array(detail::field(line.fields, "rows"), "\"rows\"")) {
       const json& id = detail::element(detail::array(row, "a row"), 0);
-      rows.push_back({detail::name(id, "id"), seq_at(row, 1), count_at(row, 2), count_at(row, 3)});
+      plan.rows.push_back({detail::name(id, "id"), seq_at(row, 1), count_at(row, 2), count_at(row, 3)});
+      if (row.size() > 4) plan.rows.back().answer = static_cast<std::uint32_t>(detail::number(row[4], "an answer", kMaxAnswers));
+      if (row.size() > 5) plan.rows.back().cached_tokens = count_at(row, 5);
     }
-    return rows;
+    return plan;
+  });
+}
+
+Expected<TracePreemption, TraceError> TraceReader::preemption(const TraceLine& line) const {
+  return placed(*this, line, [&] {
+    TracePreemption preemption{.t_ns = detail::optional_number(line.fields, "t_ns"),
+                               .id = detail::name(detail::field(line.fields, "id"), "id"),
+                               .answer = answer_of(line.fields)};
+    const std::string how = detail::name(detail::field(line.fields, "how"), "how");
+    const auto found = std::find(kPreemptionNames.begin(), kPreemptionNames.end(), how);
+    if (found == kPreemptionNames.end()) throw detail::BadField("\"how\" must be \"keep\", \"demote\" or \"recompute\", not \"" + how + "\"");
+    preemption.kind = static_cast<TracePreemptionKind>(found - kPreemptionNames.begin());
+    return preemption;
+  });
+}
+
+Expected<TraceTransfer, TraceError> TraceReader::transfer(const TraceLine& line) const {
+  return placed(*this, line, [&] {
+    TraceTransfer transfer{.t_ns = detail::optional_number(line.fields, "t_ns")};
+    if (line.fields.contains("id")) transfer.id = detail::name(line.fields["id"], "id");
+    transfer.answer = answer_of(line.fields);
+    transfer.demoted_blocks = detail::optional_number(line.fields, "demoted");
+    transfer.promoted_blocks = detail::optional_number(line.fields, "promoted");
+    return transfer;
   });
 }
 

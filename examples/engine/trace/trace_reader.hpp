@@ -41,7 +41,9 @@ class TraceReader {
   /// What the lines of a kind say.
   [[nodiscard]] Expected<TraceRequest, TraceError> request(const TraceLine& line) const;
   [[nodiscard]] Expected<TraceFinish, TraceError> finish(const TraceLine& line) const;
-  [[nodiscard]] Expected<std::vector<PlannedRow>, TraceError> plan(const TraceLine& line) const;
+  [[nodiscard]] Expected<TracePlan, TraceError> plan(const TraceLine& line) const;
+  [[nodiscard]] Expected<TracePreemption, TraceError> preemption(const TraceLine& line) const;
+  [[nodiscard]] Expected<TraceTransfer, TraceError> transfer(const TraceLine& line) const;
   /// Without `pinned` and `epoch`, which traces do not hold.
   [[nodiscard]] Expected<CapacitySnapshot, TraceError> capacity(const TraceLine& line) const;
   /// All cache events of a line; empty when its kind is none of theirs. Block ids lie in the header's pool.

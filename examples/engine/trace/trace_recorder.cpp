@@ -23,6 +23,9 @@ void append_number(std::string& text, std::uint64_t value, int base = 10) {
 }
 void append_field(std::string& text, std::uint64_t value) { append_number(text += ',', value); }
 void append_field(std::string& text, std::int64_t value) { append_field(text, static_cast<std::uint64_t>(value)); }
+void append_count(std::string& text, const char* field, std::int64_t value) {
+  append_number(text += field, static_cast<std::uint64_t>(value));
+}
 void append_key(std::string& text, std::uint64_t key) { append_number(text += ",\"", key, 16), text += '"'; }
 void append_name(std::string& text, const char* field, std::string_view value) {
   text += field;
@@ -124,33 +127,58 @@ Expected<void, TraceError> TraceRecorder::flush() {
   return {};
 }
 
+void TraceRecorder::append_answer(std::string_view id, std::uint32_t answer) {
+  append_name(buffer_, ",\"id\":", id);
+  if (answer != 0) append_number(buffer_ += ",\"answer\":", answer);
+}
+
 void TraceRecorder::submit(const TraceRequest& request) {
   begin_line("submit");
   append_name(buffer_, ",\"id\":", request.id);
   append_ids(buffer_, ",\"prompt_ids\":", request.prompt_ids);
-  append_number(buffer_ += ",\"max_tokens\":", static_cast<std::uint64_t>(request.max_tokens));
+  append_count(buffer_, ",\"max_tokens\":", request.max_tokens);
+  if (request.num_answers != 1) append_count(buffer_, ",\"n\":", request.num_answers);
   if (!request.tenant.empty()) append_name(buffer_, ",\"tenant\":", request.tenant);
-  if (request.priority) append_number(buffer_ += ",\"priority\":", static_cast<std::uint64_t>(*request.priority));
-  if (request.ttl_ns != 0) append_number(buffer_ += ",\"ttl_ns\":", static_cast<std::uint64_t>(request.ttl_ns));
+  if (request.priority) append_count(buffer_, ",\"priority\":", *request.priority);
+  if (request.ttl_ns != 0) append_count(buffer_, ",\"ttl_ns\":", request.ttl_ns);
   end_line();
 }
 
-void TraceRecorder::plan(std::span<const PlannedRow> rows) {
+void TraceRecorder::plan(std::span<const PlannedRow> rows, std::optional<StepId> step) {
   begin_line("plan");
+  if (step) append_number(buffer_ += ",\"step\":", step->value);
   buffer_ += ",\"rows\":[";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    append_name(buffer_, i == 0 ? "[" : ",[", rows[i].id);
-    append_field(buffer_, std::uint64_t{rows[i].seq.generation});
-    append_field(buffer_, rows[i].first_position), append_field(buffer_, rows[i].num_tokens);
+    const PlannedRow& row = rows[i];
+    append_name(buffer_, i == 0 ? "[" : ",[", row.id);
+    append_field(buffer_, std::uint64_t{row.seq.generation});
+    append_field(buffer_, row.first_position), append_field(buffer_, row.num_tokens);
+    if (row.answer != 0 || row.cached_tokens >= 0) append_field(buffer_, std::uint64_t{row.answer});
+    if (row.cached_tokens >= 0) append_field(buffer_, row.cached_tokens);
     buffer_ += ']';
   }
   buffer_ += ']';
   end_line();
 }
 
+void TraceRecorder::preempt(const TracePreemption& preemption) {
+  begin_line("preempt");
+  append_answer(preemption.id, preemption.answer);
+  append_name(buffer_, ",\"how\":", name_of(preemption.kind));
+  end_line();
+}
+
+void TraceRecorder::transfer(const TraceTransfer& transfer) {
+  begin_line("transfer");
+  if (!transfer.id.empty()) append_answer(transfer.id, transfer.answer);
+  if (transfer.demoted_blocks != 0) append_count(buffer_, ",\"demoted\":", transfer.demoted_blocks);
+  if (transfer.promoted_blocks != 0) append_count(buffer_, ",\"promoted\":", transfer.promoted_blocks);
+  end_line();
+}
+
 void TraceRecorder::finish(const TraceFinish& end) {
   begin_line("finish");
-  append_name(buffer_, ",\"id\":", end.id);
+  append_answer(end.id, end.answer);
   append_name(buffer_, ",\"reason\":", end.reason);
   append_ids(buffer_, ",\"output_ids\":", end.output_ids);
   end_line();
@@ -163,7 +191,7 @@ void TraceRecorder::capacity(const CapacitySnapshot& snapshot) {
       {",\"num_blocks\":", snapshot.num_blocks}, {",\"clean\":", snapshot.clean},     {",\"cached\":", snapshot.cached},
       {",\"used\":", snapshot.used},             {",\"pending\":", snapshot.pending}, {",\"num_seqs\":", snapshot.num_seqs}};
   append_number(buffer_ += ",\"step\":", step_.value);
-  for (const auto& [field, count] : counts) append_number(buffer_ += field, static_cast<std::uint64_t>(count));
+  for (const auto& [field, count] : counts) append_count(buffer_, field, count);
   end_line();
   write_out();
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,9 +39,12 @@ class TraceRecorder {
   ~TraceRecorder();
 
   void submit(const TraceRequest& request);
-  /// What the next sealed step is going to compute.
-  void plan(std::span<const PlannedRow> rows);
-  /// Writes out what is buffered.
+  /// What a step computes: the one that is sealed next, or `step` once it is sealed. When steps are sealed, committed and aborted is
+  /// known from the allocator's events.
+  void plan(std::span<const PlannedRow> rows, std::optional<StepId> step = {});
+  void preempt(const TracePreemption& preemption);
+  void transfer(const TraceTransfer& transfer);
+  /// The end of an answer. Writes out what is buffered.
   void finish(const TraceFinish& end);
   /// The allocator's own count, so that readers can check theirs. Writes out what is buffered.
   void capacity(const CapacitySnapshot& snapshot);
@@ -53,6 +57,7 @@ class TraceRecorder {
 
  private:
   void begin_line(std::string_view kind);
+  void append_answer(std::string_view id, std::uint32_t answer);
   void end_line();
   void end_events();
   void write_out();

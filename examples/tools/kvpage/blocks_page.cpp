@@ -110,9 +110,9 @@ class PageBuilder {
   void end_frame() { encoder_.end_frame(map_, frame_ == 0 ? 0 : (frame_ - 1) * steps_per_frame_); }
 
   Expected<void, TraceError> name_requests(const TraceLine& line) {
-    const auto rows = reader_.plan(line);
-    if (!rows) return Unexpected{rows.error()};
-    for (const engine::PlannedRow& row : *rows) requests_[std::to_string(row.seq.generation)] = row.id;
+    const auto plan = reader_.plan(line);
+    if (!plan) return Unexpected{plan.error()};
+    for (const engine::PlannedRow& row : plan->rows) requests_[std::to_string(row.seq.generation)] = row.id;
     return {};
   }
 
