@@ -76,7 +76,7 @@ class Engine {
     output_ = StepOutput{};
     const std::int64_t begin_ns = env_.now_ns();
     const BatchPlan& plan = scheduler_.plan();
-    if (plan.num_tokens() == 0) {
+    if (plan.is_empty()) {
       scheduler_.drop();
       output_.idle = true;
     } else {
@@ -85,7 +85,6 @@ class Engine {
     }
     deliver_events();
     output_.duration_ns = env_.now_ns() - begin_ns;
-    if (output_.status.ok()) env_.learn(output_.num_tokens, output_.duration_ns);
     return output_;
   }
 
@@ -126,13 +125,27 @@ class Engine {
     StepCosts costs() const { return measured; }
     void on_event(const RequestEvent& event) { events.push_back(event); }
 
-    /// A moving average over steps with chunks: what recomputing a token costs.
-    void learn(std::int64_t num_tokens, std::int64_t duration_ns) {
-      if (num_tokens < kChunkRows) return;
-      const std::int64_t ns = std::max<std::int64_t>(1, duration_ns / num_tokens);
-      measured.prefill_ns_per_token += (ns - measured.prefill_ns_per_token) / 8;
+    /// Moving averages: of a row in steps with chunks, of a step in which nobody has more than one, of a page that is copied.
+    void learn_step(const BatchPlan& plan, std::int64_t duration_ns) {
+      const std::int64_t rows = plan.num_tokens();
+      if (rows == 0) return;
+      if (rows == plan.num_seqs()) {
+        approach(measured.decode_ns_per_token, duration_ns);
+      } else if (rows >= kChunkRows) {
+        approach(measured.prefill_ns_per_token, duration_ns / rows);
+      }
     }
+    void learn_transfers(const BatchPlan& plan, std::int64_t duration_ns) {
+      const auto pages = std::ssize(plan.demotions) + std::ssize(plan.promotions);
+      if (pages > 0) approach(measured.copy_ns_per_block, duration_ns / pages);
+    }
+
+   private:
     static constexpr std::int64_t kChunkRows = 32;
+
+    static void approach(std::int64_t& average, std::int64_t value) {
+      average = std::max<std::int64_t>(1, average + (value - average) / 8);
+    }
   };
   using Scheduler = ContinuousScheduler<PageCache::Allocator, Policies, SchedulerSide>;
 
@@ -170,17 +183,27 @@ class Engine {
   void run(const BatchPlan& plan) {
     if (recorder_ != nullptr) record_plan(plan);
     scheduler_.seal().value();
-    cache_.begin_step(plan);
+    const std::int64_t sealed_ns = env_.now_ns();
+    const auto promotions = cache_.begin_step(plan);
+    const std::int64_t begin_ns = env_.now_ns();
+    env_.learn_transfers(plan, begin_ns - sealed_ns);
     if (observer_) observer_(plan);
-    output_.status = model_.forward(plan);
-    results_.resize(plan.samples.size());
-    if (output_.status.ok()) output_.status = sampler_.sample(plan, model_, results_);
+    output_.status = compute(plan);
     if (output_.status.ok()) {
+      env_.learn_step(plan, env_.now_ns() - begin_ns);
       ledger_.count_rows(plan);
-      scheduler_.commit(results_);
+      scheduler_.commit(results_, promotions);
     } else if (const Status lost = scheduler_.abort(); !lost.ok()) {
       output_.status = lost;
     }
+  }
+
+  /// The forward pass and the draws.
+  Status compute(const BatchPlan& plan) {
+    results_.resize(plan.samples.size());
+    if (plan.num_tokens() == 0) return {};
+    if (const Status status = model_.forward(plan); !status.ok()) return status;
+    return sampler_.sample(plan, model_, results_);
   }
 
   void deliver_events() {

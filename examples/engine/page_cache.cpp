@@ -71,6 +71,7 @@ PageCache::PageCache(LanguageModel& model, const PageCacheOptions& options)
   tier_pages_ = MappedMemory(tier.num_slots * Tier::slot_bytes(tier));
   tier_memory_.resize(Tier::required_bytes(tier));
   tier_ = std::make_unique<Tier>(tier, tier_memory_, MemoryTierStore{tier_pages_.span()});
+  allocator_.use_tier(tier_.get());
 }
 
 TraceHeader PageCache::trace_header() const {
@@ -153,13 +154,20 @@ void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPla
   demote_victims(*tier_, transaction, [&](BlockId block, std::uint32_t slot) { plan.demotions.push_back({block, slot}); });
 }
 
-void PageCache::begin_step(const BatchPlan& plan) {
+std::span<const PromotionOutcome> PageCache::begin_step(const BatchPlan& plan) {
   for (const BlockDemotion& demotion : plan.demotions) {
     if (tier_->demote(demotion.tier_slot, model_.page(demotion.block))) ++counters_.demoted;
   }
   for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
   allocator_.events().new_blocks_.clear();
   counters_.peak_used_blocks = std::max(counters_.peak_used_blocks, allocator_.capacity().used);
+  promotions_.clear();
+  for (const BlockPromotion& promotion : plan.promotions) {
+    const bool arrived = tier_->promote(promotion.tier_slot, model_.page(promotion.block)).has_value();
+    ++(arrived ? counters_.promoted : counters_.failed_loads);
+    promotions_.push_back(arrived ? PromotionOutcome::kArrived : PromotionOutcome::kFailed);
+  }
+  return promotions_;
 }
 
 void PageCache::settle(SeqId seq, std::span<const TokenId> tokens, bool ended) {

@@ -7,7 +7,7 @@
 #include "engine/trace/cache_trace.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/tier_extension.hpp>
+#include <kvpage/cache/tiered_allocator.hpp>
 
 #include <functional>
 #include <memory>
@@ -68,7 +68,8 @@ class PageEvents {
 /// Requires: the model outlives it; one cache per model. Threads: one owner.
 class PageCache {
  public:
-  using Allocator = BlockAllocator<PrefixIndex<>, EvictionChoice, PageEvents>;
+  using Tier = OffloadTier<MemoryTierStore>;
+  using Allocator = TieredAllocator<BlockAllocator<PrefixIndex<>, EvictionChoice, PageEvents>, Tier>;
 
   /// Errors: ConfigError for an unknown policy or a host tier that holds no page.
   PageCache(LanguageModel& model, const PageCacheOptions& options);
@@ -89,8 +90,9 @@ class PageCache {
 
   /// Adds to plan.demotions what the open transaction is about to overwrite and the host tier can keep.
   void save_victims(const Allocator::Transaction& transaction, BatchPlan& plan);
-  /// Carries out the demotions of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing else.
-  void begin_step(const BatchPlan& plan);
+  /// Carries out the demotions and promotions of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing
+  /// else. Returns how the promotions went; valid until the next call.
+  std::span<const PromotionOutcome> begin_step(const BatchPlan& plan);
   /// Makes committed tokens findable, and gives back pages behind sliding windows. `ended` = the sequence gets no more tokens.
   void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);
 
@@ -103,8 +105,6 @@ class PageCache {
   [[nodiscard]] TraceHeader trace_header() const;
 
  private:
-  using Tier = OffloadTier<MemoryTierStore>;
-
   bool load_more(const PrefixQuery& query);
   void load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block);
   void cut_to(SeqId seq, std::int64_t num_tokens);
@@ -119,6 +119,7 @@ class PageCache {
   std::vector<std::byte> tier_memory_;
   std::unique_ptr<Tier> tier_;
   BatchPlan load_plan_;
+  std::vector<PromotionOutcome> promotions_;
   CacheCounters counters_;
 };
 

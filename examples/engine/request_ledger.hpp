@@ -40,7 +40,9 @@ class RequestLedger {
     }
     if (event.finish == FinishReason::kNone) return;
     metrics.recomputed_tokens += event.recomputed_tokens;
-    metrics.preempted_recompute += event.num_preemptions;
+    metrics.preempted_keep += event.preempted_keep;
+    metrics.preempted_demote += event.preempted_demote;
+    metrics.preempted_recompute += event.preempted_recompute;
     if (event.last) metrics.finished_ns = now_ns;
   }
 

@@ -1,0 +1,150 @@
+/// \file AsyncEngine: an Engine on a thread of its own; clients on any thread submit requests and read streams.
+#pragma once
+
+#include "engine/answer_stream.hpp"
+#include "engine/generation_request.hpp"
+
+#include <kvpage/base/expected.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// ```cpp
+/// engine::AsyncEngine async(engine);
+/// auto stream = async.submit({.prompt_ids = ids, .max_tokens = 64});  // or a Refusal; waits at most for the step that is running
+/// while (auto token = stream->next()) std::cout << token->text;
+/// ```
+///
+/// The thread sleeps when nothing is in flight. A client that reads too slowly for its outbox loses its request, nobody else waits for it.
+/// When the model fails SchedulerConfig::max_aborts times in a row, all requests in flight end with that Status; later ones are tried.
+/// Requires: the engine outlives it and is used by nobody else meanwhile. Threads: any.
+template <class EngineType>
+class AsyncEngine {
+ public:
+  /// `max_outbox_tokens`: tokens that a stream may be behind.
+  explicit AsyncEngine(EngineType& engine, std::size_t max_outbox_tokens = 4096)
+      : engine_(engine), max_outbox_tokens_(max_outbox_tokens), thread_([this] { run(); }) {}
+  AsyncEngine(const AsyncEngine&) = delete;
+  AsyncEngine& operator=(const AsyncEngine&) = delete;
+  /// Cancels what is in flight; its streams end.
+  ~AsyncEngine() {
+    post([this] { stopping_ = true; });
+    thread_.join();
+  }
+
+  [[nodiscard]] Expected<AnswerStream, Refusal> submit(GenerationRequest request) {
+    std::promise<Expected<AnswerStream, Refusal>> answer;
+    auto future = answer.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return Unexpected{Refusal{.kind = RefusalKind::kShuttingDown, .value = 1, .limit = 0, .unit = "requests"}};
+      mailbox_.push_back({std::move(request), std::move(answer)});
+    }
+    changed_.notify_one();
+    return future.get();
+  }
+
+ private:
+  struct Letter {
+    GenerationRequest request;
+    std::promise<Expected<AnswerStream, Refusal>> answer;
+  };
+
+  template <class Change>
+  void post(Change&& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_one();
+  }
+
+  void run() {
+    while (open_mail()) {
+      cancel_abandoned();
+      deliver(engine_.step());
+    }
+    for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
+    while (!streams_.empty()) deliver(engine_.step());
+  }
+
+  /// Waits while there is nothing to do. False: this is the end.
+  bool open_mail() {
+    std::vector<Letter> letters;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || !mailbox_.empty() || !streams_.empty(); });
+      letters.swap(mailbox_);
+      if (stopping_) {
+        lock.unlock();
+        refuse(letters);
+        return false;
+      }
+    }
+    for (Letter& letter : letters) accept(letter);
+    return true;
+  }
+
+  static void refuse(std::vector<Letter>& letters) {
+    for (Letter& letter : letters) {
+      letter.answer.set_value(Unexpected{Refusal{.kind = RefusalKind::kShuttingDown, .value = 1, .limit = 0, .unit = "requests"}});
+    }
+  }
+
+  void accept(Letter& letter) {
+    const auto ticket = engine_.submit(letter.request);
+    if (!ticket) {
+      letter.answer.set_value(Unexpected{ticket.error()});
+      return;
+    }
+    auto outbox = std::make_shared<Outbox>(max_outbox_tokens_);
+    streams_.emplace(ticket->id.value, outbox);
+    letter.answer.set_value(AnswerStream(*ticket, std::move(outbox)));
+  }
+
+  void cancel_abandoned() {
+    for (const auto& [id, outbox] : streams_) {
+      if (outbox->abandoned()) engine_.cancel(RequestId{id});
+    }
+  }
+
+  void deliver(const StepOutput& output) {
+    for (const TokenOutput& token : output.tokens) {
+      const auto found = streams_.find(token.request.value);
+      if (found != streams_.end() && !found->second->push(token)) engine_.cancel(token.request);
+    }
+    if (output.status.code() == StatusCode::kDeviceError) {
+      failed_ = output.status;
+      for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
+    }
+    for (const GenerationResult& result : output.finished) {
+      const auto found = streams_.find(result.request.value);
+      if (found == streams_.end()) continue;
+      found->second->close(result, failed_);
+      streams_.erase(found);
+    }
+    if (streams_.empty()) failed_ = Status{};
+  }
+
+  EngineType& engine_;
+  const std::size_t max_outbox_tokens_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Letter> mailbox_;  // under mutex_
+  bool stopping_ = false;        // under mutex_
+  // Of the engine's thread:
+  std::unordered_map<std::uint64_t, std::shared_ptr<Outbox>> streams_;
+  Status failed_{};
+  std::thread thread_;  // last: it starts when everything else is there
+};
+
+}  // namespace kvpage::engine
