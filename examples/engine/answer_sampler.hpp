@@ -30,7 +30,8 @@ class AnswerSampler {
   [[nodiscard]] Expected<void, Refusal> check(const GenerationRequest& request) const;
   /// Starts with a request whose prompt is not empty. Requires: check; the id is not in flight.
   void begin(RequestId id, const GenerationRequest& request);
-  /// Tokens that end an answer: the model's and the request's own, sorted. Empty while stops are the sampler's own matter (beams, min_tokens).
+  /// Tokens that end an answer: the model's and the request's own, sorted. Empty for a beam: which of its hypotheses have ended is known
+  /// here alone. (Before min_tokens none of them can be drawn.)
   [[nodiscard]] std::span<const TokenId> scheduler_stop_tokens(RequestId id) const;
 
   /// Draws plan.samples from the logits of the step that `model` has just run. results: [plan.samples.size()].

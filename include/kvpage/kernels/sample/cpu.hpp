@@ -8,6 +8,23 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
+/// A row after mask, bias and penalties, before temperature and filters.
+struct AdjustedRow {
+  std::span<const float> logits;  // [vocab_size], inside the scratch memory; -infinity = ruled out
+  TokenId most_likely;            ///< ties go to the lowest id
+};
+
+/// Applies mask, bias and penalties: what beam search ranks by. Requires, Errors, Threads: as `sample_law`. Cost: O(vocab_size).
+[[nodiscard]] inline Expected<AdjustedRow, SampleError> adjusted_row(const SampleArgs& args, std::span<std::byte> scratch) noexcept {
+  if (!validate(args).ok() || !is_sample_scratch(scratch, args.vocab_size)) {
+    return Unexpected{SampleError{SampleError::Kind::kBadArguments}};
+  }
+  const detail::SampleScratch arrays(scratch.data(), args.vocab_size);
+  const auto max = detail::adjust_logits(args, arrays);
+  if (!max) return Unexpected{max.error()};
+  return AdjustedRow{{arrays.logits, static_cast<std::size_t>(args.vocab_size)}, max->id};
+}
+
 /// The law that a row is drawn from, after all filters.
 struct RowLaw {
   std::span<const std::uint64_t> weights;  // [vocab_size], inside the scratch memory; P(id) = weights[id] / total
@@ -20,29 +37,30 @@ struct RowLaw {
 /// Errors: SampleError, of this row alone. Threads: any; one scratch per thread. Cost: O(vocab_size) on average, no allocation.
 template <FilterOrder Order = TemperatureFirst>
 [[nodiscard]] Expected<RowLaw, SampleError> sample_law(const SampleArgs& args, std::span<std::byte> scratch) noexcept {
-  if (!validate(args).ok() || !is_sample_scratch(scratch, args.vocab_size)) {
-    return Unexpected{SampleError{SampleError::Kind::kBadArguments}};
-  }
+  const auto row = adjusted_row(args, scratch);
+  if (!row) return Unexpected{row.error()};
   const detail::SampleScratch arrays(scratch.data(), args.vocab_size);
-  const auto max = detail::adjust_logits(args, arrays);
-  if (!max) return Unexpected{max.error()};
   std::uint64_t total = kUnitWeight;
   if (args.params.greedy()) {
     std::fill_n(arrays.weights, args.vocab_size, 0);
-    arrays.weights[max->id] = kUnitWeight;
+    arrays.weights[row->most_likely] = kUnitWeight;
   } else {
-    total = detail::final_weights<Order>(args, arrays, max->logit);
+    total = detail::final_weights<Order>(args, arrays, row->logits[row->most_likely]);
   }
-  return RowLaw{{arrays.weights, static_cast<std::size_t>(args.vocab_size)}, total, max->id};
+  return RowLaw{{arrays.weights, static_cast<std::size_t>(args.vocab_size)}, total, row->most_likely};
 }
 
 /// The next token of one row: a pure function of the row's own arguments (seed, position and child included).
 /// Requires, Errors, Threads, Cost: as `sample_law`.
 template <FilterOrder Order = TemperatureFirst>
 [[nodiscard]] DrawResult sample_row(const SampleArgs& args, std::span<std::byte> scratch) noexcept {
+  if (args.params.greedy()) {
+    const auto row = adjusted_row(args, scratch);
+    if (!row) return Unexpected{row.error()};
+    return row->most_likely;
+  }
   const auto law = sample_law<Order>(args, scratch);
   if (!law) return Unexpected{law.error()};
-  if (args.params.greedy()) return law->most_likely;
   const DrawKey key{.seed = args.params.seed, .position = args.position, .child = args.child};
   return draw_weighted(law->weights.data(), args.vocab_size, law->total, draw_bits(key));
 }

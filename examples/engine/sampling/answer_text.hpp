@@ -1,0 +1,84 @@
+/// \file AnswerText: the text of an answer while its tokens come, up to the first stop string.
+#pragma once
+
+#include "engine/tokenizer/stop_matcher.hpp"
+#include "engine/tokenizer/stream_detokenizer.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kvpage::engine {
+
+/// Tokens become text here, and a complete stop string ends it. Without a tokenizer it stays empty.
+/// A stop string that is complete before `min_tokens` tokens is text like any other.
+/// Copies of equal length take no memory: a beam copies its answers in every step.
+class AnswerText {
+ public:
+  AnswerText() = default;
+  /// `stops` null = no stop strings. Requires: both outlive this object.
+  AnswerText(const Tokenizer* tokenizer, const StopMatcher* stops, std::int64_t min_tokens)
+      : tokenizer_(tokenizer), stops_(stops), min_tokens_(min_tokens) {
+    if (tokenizer != nullptr) tokens_.emplace(*tokenizer, DecodeOptions{.strip_space_prefix = false});
+    if (stops != nullptr) matcher_.emplace(*stops);
+  }
+
+  /// Appends a token. Requires: not stopped.
+  void push(TokenId id) {
+    ++num_tokens_;
+    if (tokens_) append(tokens_->push(id));
+  }
+  /// A stop string is complete: the text ends before it.
+  [[nodiscard]] bool stopped() const noexcept { return matcher_ && matcher_->stopped(); }
+
+  /// What may be shown and was not yet; the view is valid until the next call.
+  [[nodiscard]] std::string_view take_new() {
+    const std::string_view all = std::string_view(text_).substr(0, certain_);
+    return all.substr(std::exchange(taken_, certain_));
+  }
+
+  /// The answer has ended: what was held back is text.
+  void finish() {
+    if (stopped() || !tokens_) return;
+    append(tokens_->finish());
+    if (!stopped()) certain_ = text_.size();
+  }
+  /// Requires: finish.
+  [[nodiscard]] std::string_view text() const noexcept { return std::string_view(text_).substr(0, certain_); }
+
+  /// The text of `ids` instead: some token was pushed that the answer did not get. What was taken stays taken.
+  void rebuild(std::span<const TokenId> ids) {
+    AnswerText fresh(tokenizer_, stops_, min_tokens_);
+    for (const TokenId id : ids) fresh.push(id);
+    fresh.taken_ = taken_;
+    *this = std::move(fresh);
+  }
+
+ private:
+  void append(std::string_view piece) {
+    text_.append(piece);
+    if (!matcher_) {
+      certain_ = text_.size();
+      return;
+    }
+    certain_ += matcher_->push(piece).size();
+    if (!matcher_->stopped() || num_tokens_ >= min_tokens_) return;
+    certain_ = text_.size();
+    *matcher_ = *stops_;
+  }
+
+  std::optional<StreamDetokenizer> tokens_;
+  std::optional<StopMatcher> matcher_;
+  const Tokenizer* tokenizer_ = nullptr;
+  const StopMatcher* stops_ = nullptr;
+  std::int64_t min_tokens_ = 0;
+  std::int64_t num_tokens_ = 0;
+  std::string text_;          ///< of all tokens
+  std::size_t certain_ = 0;   ///< bytes of it that are before any stop string
+  std::size_t taken_ = 0;
+};
+
+}  // namespace kvpage::engine

@@ -1,0 +1,73 @@
+/// \file RequestState: what the sampler keeps of a request in flight.
+#pragma once
+
+#include "engine/generation_request.hpp"
+#include "engine/sampling/beam.hpp"
+#include "engine/sampling/row_job.hpp"
+
+#include <kvpage/sched/batch_plan.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// One sampled answer, and the token of the step that was not committed yet.
+struct SampledAnswer {
+  AnswerDraft draft{};
+  bool pending = false;  ///< `drawn` was pushed to the text, and nobody said that it counts
+  DrawnToken drawn{};
+  std::vector<TokenLogProb> top{};
+};
+
+/// A request in flight. It stays where it is: jobs point into it.
+class RequestState {
+ public:
+  /// `end_tokens` sorted. Requires: the request was checked; tokenizer and end tokens outlive this object.
+  RequestState(const GenerationRequest& request, std::span<const TokenId> end_tokens, const Tokenizer* tokenizer);
+  RequestState(const RequestState&) = delete;
+  RequestState& operator=(const RequestState&) = delete;
+
+  [[nodiscard]] bool is_beam() const noexcept { return beam_.has_value(); }
+  /// End tokens and the request's own, sorted.
+  [[nodiscard]] std::span<const TokenId> stop_tokens() const noexcept { return stop_tokens_; }
+
+  /// What is wanted of the row of a sample; `logits` is missing. Valid until the next step is settled.
+  [[nodiscard]] RowJob job_for(const PlannedSample& sample, std::int64_t vocab_size, std::int64_t context_tokens);
+  /// A row of a sampled answer has its token. Returns what the scheduler is told.
+  [[nodiscard]] SampleResult settle(std::uint32_t answer, const RowResult& row);
+  /// All rows of a beam, one per answer, have their continuations. results: [width].
+  void settle_beam(std::span<const RowResult> rows, std::span<SampleResult> results);
+
+  /// The scheduler took the token of this event, or the answer ended, or both.
+  void on_event(const RequestEvent& event, StepOutput& output);
+  /// The answers, best first if there was a choice. The state is used up.
+  [[nodiscard]] std::vector<Answer> take_answers();
+
+ private:
+  [[nodiscard]] bool wants_logprobs() const noexcept { return num_logprobs_ >= 0; }
+  [[nodiscard]] bool ends(TokenId id) const noexcept;
+  void accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output);
+  void forget_pending(SampledAnswer& answer);
+  [[nodiscard]] std::vector<AnswerDraft> best_samples();
+
+  SamplingParams params_;
+  std::vector<LogitBias> logit_bias_;
+  std::vector<TokenId> prompt_ids_;   // only if the repetition penalty reads them
+  std::vector<TokenId> stop_tokens_;  // sorted
+  std::optional<StopMatcher> stops_;
+  std::int64_t max_tokens_;
+  std::int64_t min_tokens_;
+  std::int64_t num_answers_;          ///< that are given back
+  std::int64_t num_logprobs_;
+  bool temperature_last_;
+  bool streams_;
+  bool wants_scores_;                 ///< of sampled answers
+  std::vector<SampledAnswer> samples_;  // [num_candidates], empty for a beam
+  std::optional<Beam> beam_;
+  FinishReason beam_finish_ = FinishReason::kNone;
+};
+
+}  // namespace kvpage::engine
