@@ -12,38 +12,40 @@
 #include <kvpage/sched/order_static_batch.hpp>
 #include <kvpage/sched/preemption_policy.hpp>
 
+#include <concepts>
+#include <functional>
 #include <variant>
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// One of the seven orders.
+/// Any order, a user's own too, chosen at run time.
 class AnyOrder {
  public:
-  using Kinds = std::variant<Fcfs, PriorityOrder, Shortest, LongestPrefix, FairShare, DeadlineOrder, StaticBatch>;
-  static constexpr std::size_t kNumKinds = std::variant_size_v<Kinds>;
+  static constexpr std::size_t kNumKinds = 7;
 
-  AnyOrder(const Kinds& order = Fcfs{}) : order_(order) {
-    kFairLanes = std::visit([](const auto& o) { return o.kFairLanes; }, order_);
-    kLongestHitFirst = std::visit([](const auto& o) { return o.kLongestHitFirst; }, order_);
-    kOnlyWhenEmpty = std::visit([](const auto& o) { return o.kOnlyWhenEmpty; }, order_);
-  }
+  AnyOrder() : AnyOrder(Fcfs{}) {}
+  template <class O>
+    requires(!std::same_as<O, AnyOrder> && OrderPolicy<O>)
+  AnyOrder(const O& order)
+      : kFairLanes(order.kFairLanes), kLongestHitFirst(order.kLongestHitFirst), kOnlyWhenEmpty(order.kOnlyWhenEmpty),
+        rank_([order](const Request& request) { return order.rank(request); }),
+        priority_([order](const Request& request) { return order.priority(request); }) {}
+
+  /// The shipped ones, by number.
   [[nodiscard]] static AnyOrder of(std::size_t kind) {
-    const Kinds all[] = {Fcfs{}, PriorityOrder{}, Shortest{}, LongestPrefix{}, FairShare{}, DeadlineOrder{}, StaticBatch{}};
+    const AnyOrder all[kNumKinds] = {Fcfs{}, PriorityOrder{}, Shortest{}, LongestPrefix{}, FairShare{}, DeadlineOrder{}, StaticBatch{}};
     return all[kind % kNumKinds];
   }
-  [[nodiscard]] std::int64_t rank(const Request& request) const {
-    return std::visit([&](const auto& o) { return o.rank(request); }, order_);
-  }
-  [[nodiscard]] std::int64_t priority(const Request& request) const {
-    return std::visit([&](const auto& o) { return o.priority(request); }, order_);
-  }
+  [[nodiscard]] std::int64_t rank(const Request& request) const { return rank_(request); }
+  [[nodiscard]] std::int64_t priority(const Request& request) const { return priority_(request); }
 
   bool kFairLanes = false;
   bool kLongestHitFirst = false;
   bool kOnlyWhenEmpty = false;
 
  private:
-  Kinds order_;
+  std::function<std::int64_t(const Request&)> rank_;
+  std::function<std::int64_t(const Request&)> priority_;
 };
 static_assert(OrderPolicy<AnyOrder>);
 
