@@ -3,6 +3,7 @@
 #include "engine/backend/backend_list.hpp"
 #include "engine/backend/cpu_count.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/kernel_plan.hpp"
 #include "engine/model/model_digest.hpp"
 #include "engine/model/transformer.hpp"
 #include "engine/model/weight_loader.hpp"
@@ -31,57 +32,53 @@ KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config, cons
           .block_size = config.block_size, .num_blocks = config.pool_blocks > 0 ? config.pool_blocks : wanted};
 }
 
-/// The operations that are no matrix products: one line each.
 template <Backend B, KVFormat Format>
-void add_other_uses(const B& backend, const LoadRequest& request, const TransformerCache& cache, std::vector<KernelUse>& uses) {
-  const std::string vectors = backend.vector_kernel_name();
-  std::int64_t vector_bytes = 0;
-  for (const GgufTensor& tensor : request.file.tensors()) {
-    if (tensor.num_rows() == 1) vector_bytes += static_cast<std::int64_t>(tensor.data.size());
-  }
-  const KVDemand one_page{.context_tokens = cache.shape.block_size};
-  const std::int64_t kv_bytes =
-      plan_bytes<typename B::template KV<Format>>(cache.shape, cache.groups.window_tokens, one_page).bytes_per_token;
-  const std::string pages = std::string(Format::kName) + " pages, " + std::string(B::template KV<Format>::Layout::kName);
-  uses.push_back({"token_embd.weight", "embedding", "rows decoded", 0, {}});
-  uses.push_back({"norms and biases", "rms_norm", vectors, vector_bytes, {}});
-  for (const char* operation : {"rope", "activation"}) uses.push_back({"(activations)", operation, vectors, 0, {}});
-  for (const char* operation : {"append_kv", "paged_attention"})
-    uses.push_back({"(KV cache)", operation, pages + ", " + vectors, kv_bytes, {}});
-  uses.push_back({"(logits)", "sample", "integer weights", 0, {}});
-}
-
-template <Backend B, KVFormat Format>
-LoadResult load_with(const LoadRequest& request) {
+TransformerCache cache_of(const LoadRequest& request) {
   TransformerCache cache{.groups = make_cache_groups(request.spec, pool_tokens_of(request.spec, request.config))};
   cache.shape = pool_shape_of(request.spec, request.config, cache.groups);
   require_valid(cache.shape);
   cache.template identify<typename B::template KV<Format>>(model_digest(request.file));
+  return cache;
+}
+
+template <Backend B, KVFormat Format>
+LoadResult load_with(const LoadRequest& request) {
+  TransformerCache cache = cache_of<B, Format>(request);
   const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
   B backend(BackendConfig{.num_threads = threads, .isa = request.config.isa});
+  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, cache, backend.isa());
+  if (request.config.strict_kernels) {
+    if (auto fast = require_fast_kernels(request.file, uses); !fast) return Unexpected{std::move(fast.error())};
+  }
   TensorReader tensors(request.file);
   WeightLoader<B> loader(backend, request.file, request.config.progress);
   auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
   if (auto complete = tensors.finish(); !complete) return Unexpected{std::move(complete.error())};
-  auto uses = loader.finish();
-  if (!uses) return Unexpected{std::move(uses.error())};
-  add_other_uses<B, Format>(backend, request, cache, *uses);
-  return std::unique_ptr<LanguageModel>(std::make_unique<Transformer<B, Format>>(
-      request.spec, request.config, std::move(cache), std::move(backend), std::move(weights), std::move(*uses)));
+  if (auto loaded = loader.finish(); !loaded) return Unexpected{std::move(loaded.error())};
+  return std::unique_ptr<LanguageModel>(
+      std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(cache), std::move(backend), std::move(weights),
+                                               std::move(uses), needs_gated_rows<B>(request.file)));
 }
 
-/// Picks the KV format by name among those of the list.
-template <Backend B>
-LoadResult load_with_backend(const LoadRequest& request) {
-  const std::string_view wanted = request.config.kv_type.empty() ? B::DefaultKV::kName : std::string_view(request.config.kv_type);
-  LoadResult (*load)(const LoadRequest&) = nullptr;
-  for_each_type(KVFormats{}, [&]<class Format>() {
-    if (Format::kName == wanted) load = &load_with<B, Format>;
+/// Calls fn.operator()<B, Format>() with the backend and the KV format that the config names. Errors: an unknown name.
+template <class Result, class Fn>
+Expected<Result, LoadError> with_names(const LoadRequest& request, const Fn& fn) {
+  const ModelConfig& config = request.config;
+  const auto unknown = [&](const char* field, const std::string& name) {
+    return Unexpected{request.file.error(field, "one of the known names", printable(name), "see kvpage run --help")};
+  };
+  if (!config.isa.empty() && !parse_isa(config.isa)) return unknown("isa", config.isa);
+  const std::string default_kv = default_kv_type(config.kernels);
+  if (default_kv.empty()) return unknown("kernels", config.kernels);
+  const std::string& kv_type = config.kv_type.empty() ? default_kv : config.kv_type;
+  std::optional<Expected<Result, LoadError>> result;
+  for_each_type(Backends{}, [&]<class B>() {
+    for_each_type(KVFormats{}, [&]<class Format>() {
+      if (B::kName == config.kernels && Format::kName == kv_type) result.emplace(fn.template operator()<B, Format>());
+    });
   });
-  if (load == nullptr) {
-    return Unexpected{request.file.error("KV type", "one of the known names", printable(request.config.kv_type), "see kvpage run --help")};
-  }
-  return load(request);
+  if (!result) return unknown("KV type", kv_type);
+  return std::move(*result);
 }
 
 }  // namespace
@@ -158,17 +155,25 @@ LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const Mo
   if (config.logit_rows < 1 || config.logit_rows > kMaxStepTokens) {
     throw_config_error("logit_rows is out of range", config.logit_rows, kMaxStepTokens, "rows");
   }
-  if (!config.isa.empty() && !parse_isa(config.isa))
-    return Unexpected{file.error("isa", "one of the known names", printable(config.isa), "see kvpage bench --help")};
   if (auto complete = check_tensors(file, spec); !complete) return Unexpected{std::move(complete.error())};
   const LoadRequest request{file, spec, config};
-  LoadResult (*load)(const LoadRequest&) = nullptr;
-  for_each_type(Backends{}, [&]<class B>() {
-    if (B::kName == config.kernels) load = &load_with_backend<B>;
+  return with_names<std::unique_ptr<LanguageModel>>(request, [&]<Backend B, KVFormat Format>() { return load_with<B, Format>(request); });
+}
+
+Expected<std::vector<KernelUse>, LoadError> plan_kernel_uses(const Gguf& file, const ModelSpec& spec, const ModelConfig& config) {
+  const LoadRequest request{file, spec, config};
+  const std::string best(isa_name(best_isa(detect_cpu_features())));
+  return with_names<std::vector<KernelUse>>(request, [&]<Backend B, KVFormat Format>() -> Expected<std::vector<KernelUse>, LoadError> {
+    const std::string isa = !B::kHasIsas ? "" : config.isa.empty() ? best : config.isa;
+    return plan_kernels<B, Format>(file, cache_of<B, Format>(request), isa);
   });
-  if (load == nullptr)
-    return Unexpected{file.error("kernels", "one of the known names", printable(config.kernels), "see kvpage run --help")};
-  return load(request);
+}
+
+Expected<void, LoadError> require_fast_kernels(const Gguf& file, const std::vector<KernelUse>& uses) {
+  const auto slow = std::find_if(uses.begin(), uses.end(), [](const KernelUse& use) { return !use.slow_reason.empty(); });
+  if (slow == uses.end()) return {};
+  return Unexpected{file.error(slow->tensor, slow->operation + " by a fast kernel", slow->kernel + ": " + slow->slow_reason,
+                               "use another file or KV type, or do without strict kernels")};
 }
 
 }  // namespace kvpage::engine

@@ -23,6 +23,7 @@
 namespace kvpage::engine {
 
 class Gguf;
+struct StepProfile;
 
 /// Rows of one step unless ModelConfig says otherwise.
 inline constexpr std::int64_t kDefaultStepTokens = 512;
@@ -46,6 +47,7 @@ struct ModelConfig {
   std::int64_t step_tokens = kDefaultStepTokens;
   std::int64_t logit_rows = kDefaultLogitRows;  ///< most rows whose logits one launch gives (an engine wants its most sequences per step)
   std::string isa;              ///< one of isa_names(); empty = the widest that this processor runs
+  bool strict_kernels = false;  ///< refuse a model that some slow kernel would serve
   int num_threads = 0;          ///< 0 = CPUs that affinity and cgroup quota allow
   ProgressCallback progress;
 };
@@ -63,7 +65,8 @@ struct KernelUse {
   std::string tensor;
   std::string operation;
   std::string kernel;
-  std::int64_t bytes = 0;   ///< of the tensor, or per token of the KV cache
+  std::string isa;          ///< instruction set; empty for kernels that know none
+  std::int64_t bytes = 0;   ///< of the tensor as the kernel reads it, or per token of the KV cache
   std::string slow_reason;  ///< why the fast kernel cannot run it; empty = it runs
   bool in_file = false;     ///< the kernel reads the file's map
 };
@@ -110,6 +113,9 @@ class LanguageModel {
   /// Calls body(i) once for every i in [0, n), in any order, on the model's workers, the caller's thread among them; returns when all
   /// calls have returned. Requires: body neither throws nor calls the model.
   virtual void parallel(std::int64_t n, const IndexedTask& body) = 0;
+
+  /// From the next step on, adds to `profile` what each operation takes; null = off, and what was collected is complete.
+  virtual void profile_into(StepProfile* profile) = 0;
 };
 
 /// Implementations of the kernels, the default first.
@@ -139,9 +145,16 @@ Expected<ModelSpec, LoadError> read_model_spec(const Gguf& file);
 /// Whether every tensor that `spec` needs is there with its shape, and no other. Cost: reads names and vectors only.
 Expected<void, LoadError> check_tensors(const Gguf& file, const ModelSpec& spec);
 
+/// The kernels that `load_language_model(file, spec, config)` would use. Nothing is packed or run, so that any instruction set may be asked
+/// for, also one that this processor lacks. Requires: check_tensors holds. Errors: a name that is unknown.
+Expected<std::vector<KernelUse>, LoadError> plan_kernel_uses(const Gguf& file, const ModelSpec& spec, const ModelConfig& config);
+
+/// What ModelConfig::strict_kernels asks for: the error names the first use that is slow, and why.
+Expected<void, LoadError> require_fast_kernels(const Gguf& file, const std::vector<KernelUse>& uses);
+
 /// Loads weights and allocates the pool. `file` must outlive the model; its tensor data only if a kernel use is `in_file`.
-/// Errors: a tensor that is missing, has another shape, holds NaN or infinity, or is not used; ConfigError for impossible
-/// settings (an isa that this processor cannot run names the missing feature); std::bad_alloc.
+/// Errors: a tensor that is missing, has another shape, holds NaN or infinity, or is not used; a slow kernel where strict_kernels refuses
+/// it; ConfigError for impossible settings (an isa that this processor cannot run names the missing feature); std::bad_alloc.
 Expected<std::unique_ptr<LanguageModel>, LoadError> load_language_model(const Gguf& file, const ModelSpec& spec,
                                                                         const ModelConfig& config);
 

@@ -2,6 +2,7 @@
 
 #include "engine/backend/backend_list.hpp"
 #include "engine/backend/cpu_count.hpp"
+#include "engine/model/kernel_plan.hpp"
 #include "engine/model/weight_loader.hpp"
 #include "engine/model/workspace.hpp"
 
@@ -29,10 +30,12 @@ std::int64_t weight_bytes(const Gguf& file) {
 }
 
 template <Backend B>
-std::int64_t workspace_bytes(const ModelSpec& spec, const ModelConfig& config) {
-  const std::int64_t widest = std::max({spec.hidden_size, spec.ffn_size, spec.num_q_heads * spec.head_dim});
+std::int64_t workspace_bytes(const PlannedModel& model, const ModelConfig& config) {
+  const ModelSpec& spec = model.spec;
+  const std::int64_t widest = std::max(spec.hidden_size, spec.num_q_heads * spec.head_dim);
   const std::int64_t input_rows = std::min(config.step_tokens, pool_tokens_of(spec, config) * config.num_seqs);
-  return Workspace::bytes(spec, config.step_tokens, logit_rows_of(config)) + B::planned_input_bytes(input_rows, widest) +
+  return Workspace::bytes(spec, config.step_tokens, logit_rows_of(config), needs_gated_rows<B>(model.file)) +
+         B::planned_input_bytes(input_rows, widest) + B::planned_input_bytes(input_rows, spec.ffn_size) +
          sample_scratch_bytes(spec.vocab_size);
 }
 
@@ -40,7 +43,7 @@ template <Backend B, KVFormat Format>
 void plan_with(const PlannedModel& model, const ModelConfig& config, MemoryPlan& plan) {
   const KVDims dims{model.spec.num_kv_heads, model.spec.head_dim, config.block_size};
   plan.weight_bytes = weight_bytes<B>(model.file);
-  plan.workspace_bytes = workspace_bytes<B>(model.spec, config);
+  plan.workspace_bytes = workspace_bytes<B>(model, config);
   plan.num_workers = std::min(config.num_threads > 0 ? config.num_threads : available_cpus(), B::kMaxThreads);
   const auto scratch = B::template planned_scratch_bytes<typename B::template KV<Format>>(dims, model.spec.num_q_heads, plan.num_workers);
   plan.worker_bytes = ceil_div(scratch, std::int64_t{plan.num_workers}) + kStackBytes;

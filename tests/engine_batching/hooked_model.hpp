@@ -34,6 +34,7 @@ class HookedModel final : public kvpage::engine::LanguageModel {
   std::vector<kvpage::engine::KernelUse> kernel_uses() const override { return inner_.kernel_uses(); }
   kvpage::engine::StepStats step_stats() const override { return inner_.step_stats(); }
   void parallel(std::int64_t n, const kvpage::engine::IndexedTask& body) override { inner_.parallel(n, body); }
+  void profile_into(kvpage::engine::StepProfile* profile) override { inner_.profile_into(profile); }
 
   kvpage::Status forward(const kvpage::BatchPlan& plan) override {
     if (before_forward) {

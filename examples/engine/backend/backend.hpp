@@ -28,6 +28,14 @@ struct BackendConfig {
   std::string_view isa{};
 };
 
+/// How the rows between gate, up and down are made, and where kernels that need them as floats may keep them.
+struct GatedRows {
+  float* gate = nullptr;    // [num_rows, ffn_size] or null
+  float* up = nullptr;      // [num_rows, ffn_size] or null
+  std::int64_t stride = 0;  ///< floats from one row to the next
+  GateActivation activation = GateActivation::kSilu;
+};
+
 /// Gets bytes of a weight that the backend will not read again.
 using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 
@@ -41,12 +49,16 @@ using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
 ///    that share them;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
+///  - `gated_matmul(gate, up, input, rows, next, out)`: activation(x * gate^T) * (x * up^T) as the input of `next`. The buffers of `rows`
+///    may be null if `multiplies_codes` holds for all three;
 ///  - `isa()`: name of the instruction set, or empty; `stats()`: launches are counted there until the transformer starts anew;
 ///  - `parallel(n, body)`: LanguageModel::parallel;
-///  - `kernel_name`, `slow_reason` (empty: it is not slow), `weight_bytes`, `vector_kernel_name`: what reports show;
+///  - `kernel_name(view)`, `slow_reason(view)` (empty: it is not slow), `multiplies_codes(view or weight)`, `weight_bytes(weight)`,
+///    `attention_slow_reason<KV>(dims)`, `kVectorKernels`, `kHasIsas`: what plans and reports are made of;
 ///  - `append_kv`, `paged_attention`, `copy_blocks` for any KVStorage; `KV<Format>` is the storage it prefers.
 template <class B>
-concept Backend = requires(B backend, typename B::Input& input, const typename B::Weight& weight, float* x, std::int64_t n) {
+concept Backend = requires(B backend, typename B::Input& input, const typename B::Weight& weight, const WeightView& view, float* x,
+                           std::int64_t n) {
   { B::kName } -> std::convertible_to<std::string_view>;
   { B::kMaxThreads } -> std::convertible_to<int>;
   typename B::DefaultKV;
@@ -61,15 +73,18 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { B::planned_input_bytes(n, n) } -> std::same_as<std::int64_t>;
   { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
   { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;
+  { backend.gated_matmul(weight, weight, input, GatedRows{}, weight, input) } -> std::same_as<Status>;
   { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;
   { backend.rms_norm(RmsNormArgs{}) } -> std::same_as<Status>;
   { backend.rope(RopeArgs{}) } -> std::same_as<Status>;
-  { backend.glu(GluArgs{}) } -> std::same_as<Status>;
   { backend.soft_cap(SoftCapArgs{}) } -> std::same_as<Status>;
-  { backend.kernel_name(weight) } -> std::same_as<std::string>;
-  { backend.slow_reason(weight) } -> std::same_as<std::string>;
-  { backend.vector_kernel_name() } -> std::same_as<std::string>;
+  { B::kernel_name(view) } -> std::same_as<std::string>;
+  { B::slow_reason(view) } -> std::same_as<std::string>;
+  { B::multiplies_codes(view) } -> std::same_as<bool>;
+  { B::multiplies_codes(weight) } -> std::same_as<bool>;
   { B::weight_bytes(weight) } -> std::same_as<std::int64_t>;
+  { B::kVectorKernels } -> std::convertible_to<std::string_view>;
+  { B::kHasIsas } -> std::convertible_to<bool>;
 };
 
 }  // namespace kvpage::engine

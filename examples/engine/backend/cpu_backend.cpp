@@ -37,16 +37,8 @@ Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, co
   weight.cols = view.cols;
   weight.plain = view;
   const auto kernels = find_panel_kernels(*view.format);
-  if (!kernels) {
-    weight.slow_reason = kernels.error().message();
-    return weight;
-  }
   const std::int64_t bytes = packed_weight_bytes(view);
-  if (bytes == 0) {
-    weight.slow_reason =
-        "rows of " + std::to_string(view.cols) + " weights are not whole steps of " + std::to_string((*kernels)->step_cols);
-    return weight;
-  }
+  if (bytes == 0) return weight;
   const auto memory = weight_memory_.span().subspan(static_cast<std::size_t>(used_weight_bytes_));
   if (static_cast<std::int64_t>(memory.size()) < bytes) {
     return Unexpected{Status(StatusCode::kCapacity, "weights need more memory than was reserved", bytes, std::ssize(memory))};
@@ -64,15 +56,29 @@ std::int64_t CpuBackend::packed_weight_bytes(const WeightView& view) {
   return kernels ? packed_bytes(**kernels, view.rows, view.cols).value_or(0) : 0;
 }
 
-std::string CpuBackend::kernel_name(const Weight& weight) const {
-  if (weight.packed.data == nullptr) return "decoded floats";
-  return std::string(weight.packed.kernels->format) + " panels, " + isa_name(cpu_->isa());
+std::string CpuBackend::kernel_name(const WeightView& view) {
+  return packed_weight_bytes(view) > 0 ? std::string(view.format->name) + " panels" : "decoded floats";
+}
+
+std::string CpuBackend::slow_reason(const WeightView& view) {
+  const auto kernels = find_panel_kernels(*view.format);
+  if (!kernels) return kernels.error().message();
+  if (packed_weight_bytes(view) > 0) return {};
+  return "rows of " + std::to_string(view.cols) + " weights are not whole steps of " + std::to_string((*kernels)->step_cols);
+}
+
+bool CpuBackend::multiplies_codes(const WeightView& view) {
+  return packed_weight_bytes(view) > 0 && (*find_panel_kernels(*view.format))->quantized_input;
+}
+
+QuantizedRows CpuBackend::place_rows(Input& input, std::int64_t num_rows, std::int64_t cols) {
+  const std::int64_t bytes = QuantizedRows::bytes_for(num_rows, cols);
+  if (static_cast<std::int64_t>(input.memory.span().size()) < bytes) input.memory = MappedMemory(bytes);
+  return QuantizedRows::place(input.memory.span(), num_rows, cols);
 }
 
 Status CpuBackend::prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input) {
-  const std::int64_t bytes = QuantizedRows::bytes_for(num_rows, cols);
-  if (static_cast<std::int64_t>(input.memory.span().size()) < bytes) input.memory = MappedMemory(bytes);
-  input.rows = {QuantizedRows::place(input.memory.span(), num_rows, cols), x, stride, num_rows};
+  input.rows = {place_rows(input, num_rows, cols), x, stride, num_rows};
   return quantize_rows(*cpu_, {.x = x, .x_stride = stride, .num_rows = num_rows, .out = input.rows.quantized});
 }
 
@@ -86,6 +92,26 @@ Status CpuBackend::matmul(const Weight& weight, const Input& input, const float*
   return gemm(*cpu_, GemmArgs{.weight = weight.plain, .x = input.rows.x, .x_stride = input.rows.x_stride,
                               .num_rows = input.rows.num_rows, .bias = bias, .out = out, .out_stride = out_stride,
                               .accumulate = accumulate});
+}
+
+Status CpuBackend::gated_matmul(const Weight& gate, const Weight& up, const Input& input, const GatedRows& rows, const Weight& next,
+                                Input& out) {
+  const std::int64_t num_rows = input.rows.num_rows;
+  const std::int64_t cols = gate.rows;
+  if (gate.packed.data != nullptr && up.packed.data != nullptr) {
+    PackedGluArgs args{.gate = gate.packed, .up = up.packed, .input = input.rows, .activation = rows.activation};
+    if (multiplies_codes(next)) args.quantized_out = place_rows(out, num_rows, cols);
+    else args.out = rows.gate, args.out_stride = rows.stride;
+    out.rows = {args.quantized_out, args.out, args.out_stride, num_rows};
+    stats_.add_gemm(weight_bytes(gate) + weight_bytes(up));
+    return gemm_glu(*cpu_, args);
+  }
+  if (const Status status = matmul(gate, input, nullptr, rows.gate, rows.stride, false); !status.ok()) return status;
+  if (const Status status = matmul(up, input, nullptr, rows.up, rows.stride, false); !status.ok()) return status;
+  const Status gated = glu(*cpu_, {.gate = rows.gate, .gate_stride = rows.stride, .up = rows.up, .up_stride = rows.stride,
+                                   .out = rows.gate, .out_stride = rows.stride, .num_rows = num_rows, .dim = cols,
+                                   .activation = rows.activation});
+  return gated.ok() ? prepare(rows.gate, rows.stride, num_rows, cols, out) : gated;
 }
 
 }  // namespace kvpage::engine

@@ -29,6 +29,8 @@ class CpuBackend {
  public:
   static constexpr std::string_view kName = "cpu";
   static constexpr int kMaxThreads = ThreadPool::kMaxThreads;
+  static constexpr bool kHasIsas = true;
+  static constexpr std::string_view kVectorKernels = "16 lanes";
   using DefaultKV = DefaultKVFormat;
   template <KVFormat F>
   using KV = CpuKV<F>;
@@ -37,7 +39,6 @@ class CpuBackend {
   struct Weight {
     PackedWeight packed{};  ///< empty if `plain` is used
     WeightView plain{};
-    std::string slow_reason;  ///< why `plain` is used
     std::int64_t rows = 0;
     std::int64_t cols = 0;
 
@@ -67,9 +68,14 @@ class CpuBackend {
 
   Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback& on_consumed);
   static bool reads_file(const Weight& weight) { return weight.packed.data == nullptr; }
-  std::string kernel_name(const Weight& weight) const;
-  static std::string slow_reason(const Weight& weight) { return weight.slow_reason; }
-  std::string vector_kernel_name() const { return std::string("16 lanes, ") + isa_name(cpu_->isa()); }
+  static std::string kernel_name(const WeightView& view);
+  static std::string slow_reason(const WeightView& view);
+  static bool multiplies_codes(const WeightView& view);
+  static bool multiplies_codes(const Weight& weight) { return weight.packed.data != nullptr && weight.packed.kernels->quantized_input; }
+  template <KVStorage KV>
+  static std::string attention_slow_reason(const KVDims& dims) {
+    return std::string(paged_attention_slow_reason<KV>(dims));
+  }
   static std::int64_t weight_bytes(const Weight& weight) {
     return weight.packed.data != nullptr ? weight.packed.bytes() : weight.plain.rows * weight.plain.row_bytes;
   }
@@ -84,11 +90,11 @@ class CpuBackend {
 
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
   Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate);
+  Status gated_matmul(const Weight& gate, const Weight& up, const Input& input, const GatedRows& rows, const Weight& next, Input& out);
 
   Status embedding(const EmbeddingArgs& args) { return kvpage::embedding(*cpu_, args); }
   Status rms_norm(const RmsNormArgs& args) { return kvpage::rms_norm(*cpu_, args); }
   Status rope(const RopeArgs& args) { return kvpage::rope(*cpu_, args); }
-  Status glu(const GluArgs& args) { return kvpage::glu(*cpu_, args); }
   Status soft_cap(const SoftCapArgs& args) { return kvpage::soft_cap(*cpu_, args); }
   template <KVStorage KV>
   Status append_kv(const AppendKvArgs<KV>& args) {
@@ -108,6 +114,8 @@ class CpuBackend {
 
  private:
   static constexpr std::size_t kScratchAlignment = 64;
+
+  static QuantizedRows place_rows(Input& input, std::int64_t num_rows, std::int64_t cols);
 
   std::span<std::byte> aligned_scratch(std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);

@@ -23,6 +23,8 @@ class ReferenceBackend {
  public:
   static constexpr std::string_view kName = "reference";
   static constexpr int kMaxThreads = 1;
+  static constexpr bool kHasIsas = false;
+  static constexpr std::string_view kVectorKernels = "double";
   using DefaultKV = ReferenceKVFormat;
   template <KVFormat F>
   using KV = PagedKV<F, TokenMajorLayout>;
@@ -56,9 +58,13 @@ class ReferenceBackend {
   static std::int64_t planned_scratch_bytes(const KVDims&, std::int64_t /*num_q_heads*/, int /*num_threads*/) {
     return 0;
   }
-  static std::string kernel_name(const Weight&) { return "double"; }
-  static std::string slow_reason(const Weight&) { return {}; }  // asked for by name
-  static std::string vector_kernel_name() { return "double"; }
+  static std::string kernel_name(const WeightView&) { return "double"; }
+  static std::string slow_reason(const WeightView&) { return {}; }  // asked for by name
+  static bool multiplies_codes(const WeightView&) { return false; }
+  template <KVStorage KV>
+  static std::string attention_slow_reason(const KVDims&) {
+    return {};
+  }
   static std::int64_t weight_bytes(const Weight& weight) { return weight.rows * weight.row_bytes; }
 
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, Input& input) {
@@ -70,10 +76,16 @@ class ReferenceBackend {
     return reference::gemm({.weight = weight, .x = input.x, .x_stride = input.stride, .num_rows = input.num_rows, .bias = bias,
                             .out = out, .out_stride = out_stride, .accumulate = accumulate});
   }
+  Status gated_matmul(const Weight& gate, const Weight& up, const Input& input, const GatedRows& rows, const Weight& /*next*/, Input& out) {
+    if (const Status status = matmul(gate, input, nullptr, rows.gate, rows.stride, false); !status.ok()) return status;
+    if (const Status status = matmul(up, input, nullptr, rows.up, rows.stride, false); !status.ok()) return status;
+    out = {rows.gate, rows.stride, input.num_rows};
+    return reference::glu({.gate = rows.gate, .gate_stride = rows.stride, .up = rows.up, .up_stride = rows.stride, .out = rows.gate,
+                           .out_stride = rows.stride, .num_rows = input.num_rows, .dim = gate.rows, .activation = rows.activation});
+  }
   Status embedding(const EmbeddingArgs& args) { return reference::embedding(args); }
   Status rms_norm(const RmsNormArgs& args) { return reference::rms_norm(args); }
   Status rope(const RopeArgs& args) { return reference::rope(args); }
-  Status glu(const GluArgs& args) { return reference::glu(args); }
   Status soft_cap(const SoftCapArgs& args) { return reference::soft_cap(args); }
   template <KVStorage KV>
   Status append_kv(const AppendKvArgs<KV>& args) {

@@ -2,15 +2,14 @@
 #pragma once
 
 #include "engine/backend/backend.hpp"
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/loader/progress.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace kvpage::engine {
 
@@ -39,20 +38,18 @@ class WeightLoader {
       advance(static_cast<std::int64_t>(consumed.size()));
     });
     if (!weight) return refuse(name, weight.error());
-    const bool in_file = B::reads_file(*weight);
-    if (in_file) {  // packing checks scales; what is not packed is checked here
+    if (B::reads_file(*weight)) {  // packing checks scales; what is not packed is checked here
       if (auto finite = check_scales(*file_.find_tensor(name), file_.path()); !finite) return refuse(std::move(finite.error()));
       advance(view.rows * view.row_bytes);
     }
-    uses_.push_back({name, "gemm", backend_.kernel_name(*weight), B::weight_bytes(*weight), backend_.slow_reason(*weight), in_file});
     return std::move(*weight);
   }
 
-  /// What was made of the matrices, or the first error.
-  Expected<std::vector<KernelUse>, LoadError> finish() {
+  /// The first error, if there was one.
+  Expected<void, LoadError> finish() {
     if (error_) return Unexpected{std::move(*error_)};
     advance(report_.total_bytes - report_.done_bytes);
-    return std::move(uses_);
+    return {};
   }
 
  private:
@@ -76,7 +73,6 @@ class WeightLoader {
   const Gguf& file_;
   const ProgressCallback& progress_;
   Progress report_;
-  std::vector<KernelUse> uses_;
   std::optional<LoadError> error_;
 };
 

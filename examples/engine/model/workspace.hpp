@@ -10,7 +10,8 @@ namespace kvpage::engine {
 
 /// Buffers for at most `max_tokens` rows; row i of a buffer is its i-th token.
 struct Workspace {
-  explicit Workspace(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows) {
+  /// `gated_rows`: with the two buffers between gate, up and down.
+  Workspace(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows, bool gated_rows) {
     const auto rows = [max_tokens](std::int64_t cols) { return std::vector<float>(static_cast<std::size_t>(max_tokens * cols)); };
     hidden = rows(spec.hidden_size);
     normed = rows(spec.hidden_size);
@@ -18,15 +19,17 @@ struct Workspace {
     k = rows(spec.num_kv_heads * spec.head_dim);
     v = rows(spec.num_kv_heads * spec.head_dim);
     attention = rows(spec.num_q_heads * spec.head_dim);
-    gate = rows(spec.ffn_size);
-    up = rows(spec.ffn_size);
+    if (gated_rows) {
+      gate = rows(spec.ffn_size);
+      up = rows(spec.ffn_size);
+    }
     logits.resize(static_cast<std::size_t>(max_logit_rows * spec.vocab_size));
   }
 
   /// What the constructor allocates.
-  static std::int64_t bytes(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows) {
+  static std::int64_t bytes(const ModelSpec& spec, std::int64_t max_tokens, std::int64_t max_logit_rows, bool gated_rows) {
     const std::int64_t head_rows = 2 * spec.num_q_heads + 2 * spec.num_kv_heads;  // q and attention, k and v
-    const std::int64_t floats_per_token = 2 * spec.hidden_size + head_rows * spec.head_dim + 2 * spec.ffn_size;
+    const std::int64_t floats_per_token = 2 * spec.hidden_size + head_rows * spec.head_dim + (gated_rows ? 2 * spec.ffn_size : 0);
     return static_cast<std::int64_t>(sizeof(float)) * (max_tokens * floats_per_token + max_logit_rows * spec.vocab_size);
   }
 
@@ -35,7 +38,7 @@ struct Workspace {
   std::vector<float> q;          // [max_tokens, num_q_heads, head_dim]
   std::vector<float> k, v;       // [max_tokens, num_kv_heads, head_dim]
   std::vector<float> attention;  // [max_tokens, num_q_heads, head_dim]
-  std::vector<float> gate, up;   // [max_tokens, ffn_size]
+  std::vector<float> gate, up;   // [max_tokens, ffn_size], or empty
   std::vector<float> logits;     // [max_logit_rows, vocab_size]
 };
 

@@ -4,6 +4,8 @@
 #include <kvpage/exec/simd.hpp>
 #include <kvpage/kernels/paged_attention/cpu_launch.hpp>
 
+#include <string_view>
+
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/scores_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/values_body.hpp>
@@ -152,6 +154,15 @@ template <KVStorage KV>
 template <KVStorage KV>
 [[nodiscard]] std::int64_t paged_attention_scratch_bytes(const Cpu& cpu, const KVDims& dims, std::int64_t num_q_heads) noexcept {
   return paged_attention_scratch_bytes<KV>(cpu.num_threads(), dims, num_q_heads);
+}
+
+/// Why pages of KV are copied step by step instead of read in place; empty = they are read in place. Bits are the same.
+template <KVStorage KV>
+[[nodiscard]] constexpr std::string_view paged_attention_slow_reason(const KVDims& dims) noexcept {
+  if (detail::reads_in_place<KV>(dims)) return {};
+  if (dims.block_size % 16 != 0) return "pages are copied: block_size is no multiple of 16";
+  if (dims.head_dim != detail::attention_padded_dim<KV>(dims.head_dim)) return "pages are copied: head_dim is no whole number of lanes";
+  return "pages are copied: the kernel reads other codes or another layout";
 }
 
 /// See PagedAttentionArgs. Needs its scratch.
