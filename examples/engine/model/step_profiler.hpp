@@ -1,0 +1,69 @@
+/// \file StepProfiler: times the launches of steps; while it is off, a launch costs one branch more.
+#pragma once
+
+#include "engine/model/step_profile.hpp"
+
+#include <kvpage/base/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace kvpage::engine {
+
+/// Adds to a StepProfile what launches take. Time outside of them, between two steps, is the caller's.
+class StepProfiler {
+ public:
+  /// Collects from the next step on; null = off. What was collected before is complete once this returns.
+  void into(StepProfile* profile) noexcept {
+    if (phase_ != nullptr) phase_->total_ns += last_ns_ - step_begin_ns_;
+    profile_ = profile;
+    phase_ = nullptr;
+  }
+
+  void begin_step(std::int64_t rows, std::int64_t num_seqs) noexcept {
+    if (profile_ == nullptr) return;
+    const std::int64_t now = now_ns();
+    if (phase_ != nullptr) {
+      add(StepOperation::kCaller, now - last_ns_, {});
+      phase_->total_ns += now - step_begin_ns_;
+    }
+    phase_ = rows > num_seqs ? &profile_->prefill : &profile_->decode;
+    ++phase_->steps, phase_->rows += rows;
+    step_begin_ns_ = last_ns_ = now;
+    is_outside_ = false;
+  }
+
+  /// Calls launch(); `cost()` says what it had to do. Returns what launch returns.
+  template <class Launch, class Cost>
+  Status time(StepOperation operation, const Launch& launch, const Cost& cost) {
+    if (profile_ == nullptr) return launch();
+    const std::int64_t begin = now_ns();
+    // What the caller did since the last launch of a step, such as looking at its logits, is not the model's time.
+    if (phase_ != nullptr && is_outside_) add(StepOperation::kCaller, begin - last_ns_, {});
+    const Status status = launch();
+    last_ns_ = now_ns();
+    if (phase_ != nullptr) add(operation, last_ns_ - begin, cost());
+    return status;
+  }
+
+  /// The forward pass is over: what is launched from here on is launched by the caller.
+  void end_forward() noexcept { is_outside_ = true; }
+
+ private:
+  static std::int64_t now_ns() noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void add(StepOperation operation, std::int64_t time_ns, const OperationCost& cost) noexcept {
+    OperationProfile& sum = (*phase_)[operation];
+    ++sum.launches, sum.time_ns += time_ns, sum.cost += cost;
+  }
+
+  StepProfile* profile_ = nullptr;
+  PhaseProfile* phase_ = nullptr;  // of the step that runs or ran last
+  std::int64_t step_begin_ns_ = 0;
+  std::int64_t last_ns_ = 0;       // end of the last launch
+  bool is_outside_ = false;
+};
+
+}  // namespace kvpage::engine

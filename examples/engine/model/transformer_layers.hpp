@@ -1,0 +1,185 @@
+/// \file The layers of a Transformer, from the embedding to the last block.
+#pragma once
+
+#include "engine/model/transformer.hpp"
+
+namespace kvpage::engine {
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::embed(const BatchPlan& plan) {
+  const std::int64_t n = plan.num_tokens();
+  return profiler_.time(
+      StepOperation::kEmbedding,
+      [&] {
+        return backend_.embedding({.table = weights_.embedding, .tokens = plan.tokens.data(), .num_tokens = n,
+                                   .scale = spec_.embedding_scale, .out = workspace_.hidden.data(), .out_stride = spec_.hidden_size});
+      },
+      [&] {
+        const std::int64_t row_bytes = B::weight_bytes(weights_.embedding) / weights_.embedding.rows;
+        return OperationCost{.bytes = n * row_bytes + float_bytes(n, spec_.hidden_size)};
+      });
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::run_layer(std::int64_t index, const BatchPlan& plan) {
+  if (const Status status = attention_block(index, plan); !status.ok()) return status;
+  return feed_forward_block(weights_.layers[static_cast<std::size_t>(index)], plan.num_tokens());
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::attention_block(std::int64_t index, const BatchPlan& plan) {
+  const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const std::int64_t n = plan.num_tokens();
+  const std::int64_t width = spec_.num_q_heads * spec_.head_dim;
+  if (const Status status = project_qkv(layer, plan); !status.ok()) return status;
+  if (const Status status = normalise_heads(layer.q_norm, workspace_.q, spec_.num_q_heads, n); !status.ok()) return status;
+  if (const Status status = normalise_heads(layer.k_norm, workspace_.k, spec_.num_kv_heads, n); !status.ok()) return status;
+  if (const Status status = rotate(index, plan, workspace_.q, spec_.num_q_heads); !status.ok()) return status;
+  if (const Status status = rotate(index, plan, workspace_.k, spec_.num_kv_heads); !status.ok()) return status;
+  if (const Status status = append(index, plan); !status.ok()) return status;
+  if (const Status status = attend(index, plan); !status.ok()) return status;
+  if (const Status status = prepare(workspace_.attention.data(), n, width); !status.ok()) return status;
+  return add_block_output(StepOperation::kOutput, layer.attn_output, input_, layer.post_attn_norm, n);
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::project_qkv(const Layer& layer, const BatchPlan& plan) {
+  const std::int64_t n = plan.num_tokens();
+  if (const Status status = norm(layer.attn_norm, workspace_.hidden.data(), workspace_.normed.data(), n); !status.ok()) return status;
+  if (const Status status = prepare(workspace_.normed.data(), n, spec_.hidden_size); !status.ok()) return status;
+  const auto project = [&](const auto& weight, const std::vector<float>& bias, std::vector<float>& out) {
+    return multiply(StepOperation::kQkv, weight, input_, n, bias.empty() ? nullptr : bias.data(), out.data(), false);
+  };
+  if (const Status status = project(layer.q, layer.q_bias, workspace_.q); !status.ok()) return status;
+  if (const Status status = project(layer.k, layer.k_bias, workspace_.k); !status.ok()) return status;
+  return project(layer.v, layer.v_bias, workspace_.v);
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::normalise_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_heads,
+                                               std::int64_t num_tokens) {
+  if (weight.empty()) return {};
+  return normalise({.x = heads.data(), .x_stride = spec_.head_dim, .weight = weight.data(), .out = heads.data(),
+                    .out_stride = spec_.head_dim, .num_rows = num_tokens * num_heads, .dim = spec_.head_dim, .eps = spec_.norm_epsilon});
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::rotate(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads) {
+  const RopeTables& rope = rope_of(index);
+  return profiler_.time(
+      StepOperation::kRope,
+      [&] {
+        return backend_.rope({.x = heads.data(), .token_stride = num_heads * spec_.head_dim, .num_tokens = plan.num_tokens(),
+                              .num_heads = num_heads, .head_dim = spec_.head_dim, .rotary_dim = spec_.rotary_dim,
+                              .positions = plan.positions.data(), .inv_freq = rope.inv_freq.data(), .pairing = spec_.traits.rope_pairing,
+                              .magnitude = rope.magnitude});
+      },
+      [&] { return rows_cost(plan.num_tokens(), num_heads * spec_.rotary_dim, 2); });
+}
+
+template <Backend B, KVFormat Format>
+KeyBias Transformer<B, Format>::key_bias_of(std::int64_t index) const {
+  const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const RopeTables& rope = rope_of(index);
+  // A norm of the keys after the bias mixes it with the data: then it is no longer a constant that could be taken out.
+  if (layer.k_bias.empty() || !layer.k_norm.empty() || rope.num_pages == 0) return {};
+  return {.bias = layer.k_bias.data(), .page_rotation = rope.page_rotation.data(), .num_pages = rope.num_pages,
+          .rotary_dim = spec_.rotary_dim, .adjacent_pairs = spec_.traits.rope_pairing == RopePairing::kAdjacent};
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::append(std::int64_t index, const BatchPlan& plan) {
+  const std::int64_t stride = spec_.num_kv_heads * spec_.head_dim;
+  return profiler_.time(
+      StepOperation::kAppend,
+      [&] {
+        return backend_.append_kv(AppendKvArgs<KV>{.view = pool_.view(place_of(index).layer_in_page), .k = workspace_.k.data(),
+                                                   .v = workspace_.v.data(), .k_stride = stride, .v_stride = stride,
+                                                   .slots = group_of(index, plan).write_slots.data(), .num_tokens = plan.num_tokens(),
+                                                   .positions = plan.positions.data(), .key_bias = key_bias_of(index)});
+      },
+      [&] { return OperationCost{.bytes = float_bytes(plan.num_tokens(), 2 * stride) + plan.num_tokens() * bytes_per_key()}; });
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::attend(std::int64_t index, const BatchPlan& plan) {
+  const PlannedGroup& group = group_of(index, plan);
+  const KVTables tables{group.indptr.data(), group.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()};
+  const std::int64_t stride = spec_.num_q_heads * spec_.head_dim;
+  PagedAttentionArgs<KV> args;
+  args.q = workspace_.q.data();
+  args.q_stride = stride;
+  args.num_tokens = plan.num_tokens();
+  args.num_q_heads = spec_.num_q_heads;
+  args.seqs = plan.sequences.data();
+  args.view = pool_.view(place_of(index).layer_in_page, tables);
+  args.scale = spec_.attention_scale;
+  args.window = spec_.layer_window_tokens(index);
+  args.softcap = spec_.attention_soft_cap;
+  args.key_bias = key_bias_of(index);
+  args.out = workspace_.attention.data();
+  args.out_stride = stride;
+  return profiler_.time(
+      StepOperation::kAttention, [&] { return backend_.paged_attention(args); },
+      [&] { return attention_cost(spec_, plan, args.window, bytes_per_key()); });
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::feed_forward_block(const Layer& layer, std::int64_t num_tokens) {
+  Workspace& w = workspace_;
+  if (const Status status = norm(layer.ffn_norm, w.hidden.data(), w.normed.data(), num_tokens); !status.ok()) return status;
+  if (const Status status = prepare(w.normed.data(), num_tokens, spec_.hidden_size); !status.ok()) return status;
+  const GatedRows rows{.gate = w.gate.data(), .up = w.up.data(), .stride = spec_.ffn_size, .activation = spec_.traits.activation};
+  const Status gated = profiler_.time(
+      StepOperation::kGateUp, [&] { return backend_.gated_matmul(layer.gate, layer.up, input_, rows, layer.down, gated_input_); },
+      [&] {
+        OperationCost cost = matmul_cost<B>(layer.gate, num_tokens, false);
+        return cost += matmul_cost<B>(layer.up, num_tokens, false);
+      });
+  if (!gated.ok()) return gated;
+  return add_block_output(StepOperation::kDown, layer.down, gated_input_, layer.post_ffn_norm, num_tokens);
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows,
+                                    const float* residual) {
+  return normalise({.x = x, .x_stride = spec_.hidden_size, .weight = weight.data(), .residual = residual,
+                    .residual_stride = spec_.hidden_size, .out = out, .out_stride = spec_.hidden_size, .num_rows = num_rows,
+                    .dim = spec_.hidden_size, .eps = spec_.norm_epsilon});
+}
+
+/// hidden += weight * x, through a norm if the architecture has one there.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::add_block_output(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
+                                                const std::vector<float>& post_norm, std::int64_t num_tokens) {
+  float* hidden = workspace_.hidden.data();
+  if (post_norm.empty()) return multiply(operation, weight, input, num_tokens, nullptr, hidden, true);
+  float* block = workspace_.normed.data();
+  if (const Status status = multiply(operation, weight, input, num_tokens, nullptr, block, false); !status.ok()) return status;
+  return norm(post_norm, block, hidden, num_tokens, hidden);
+}
+
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::normalise(const RmsNormArgs& args) {
+  return profiler_.time(
+      StepOperation::kNorm, [&] { return backend_.rms_norm(args); }, [&] { return rows_cost(args.num_rows, args.dim, 2); });
+}
+
+/// Rows x [num_rows, cols] as the input of the next matrices.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::prepare(const float* x, std::int64_t num_rows, std::int64_t cols) {
+  return profiler_.time(
+      StepOperation::kQuantize, [&] { return backend_.prepare(x, cols, num_rows, cols, input_); },
+      [&] { return quantize_cost(num_rows, cols); });
+}
+
+/// out [num_rows, weight.rows] (+)= weight * input + bias
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
+                                        std::int64_t num_rows, const float* bias, float* out, bool accumulate) {
+  return profiler_.time(
+      operation, [&] { return backend_.matmul(weight, input, bias, out, weight.rows, accumulate); },
+      [&] { return matmul_cost<B>(weight, num_rows, accumulate); });
+}
+
+}  // namespace kvpage::engine
