@@ -19,7 +19,7 @@ LAYERS = {
     "comm": {"base"},
 }
 # Headers of cache/ that bookkeeping alone needs (by the start of their name): base only, and all that sched/ may see of cache/.
-HOST_ONLY_CACHE = ("block_allocator", "block_table", "prefix_index", "eviction", "kv_slot", "query_span")
+HOST_ONLY_CACHE = ("block_allocator", "tiered_allocator", "block_table", "prefix_index", "eviction", "kv_slot", "query_span")
 # Kernels see where the bytes lie, not who owns them.
 OWNING_CACHE = ("block_allocator", "prefix_index", "eviction", "offload")
 COMPILER_HEADERS = {"immintrin.h", "cpuid.h", "arm_neon.h"}

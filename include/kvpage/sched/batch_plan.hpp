@@ -70,6 +70,7 @@ struct BatchPlan {
   std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
   std::vector<BlockDemotion> demotions;    // in order; filled by the seal
   std::vector<BlockPromotion> promotions;  // in order
+  std::vector<PlannedOwner> loading;     // whose blocks the promotions fill
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
   std::vector<PlannedSample> samples;    // by row, then child
@@ -83,7 +84,7 @@ struct BatchPlan {
   /// Empties the plan for `num_groups` cache groups and keeps its memory.
   void clear(std::int64_t num_groups = 1) {
     sequences.clear(), owners.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
-    demotions.clear(), promotions.clear(), copies.clear(), logit_rows.clear(), samples.clear();
+    demotions.clear(), promotions.clear(), loading.clear(), copies.clear(), logit_rows.clear(), samples.clear();
     groups.resize(static_cast<std::size_t>(num_groups));
     for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }
@@ -136,6 +137,26 @@ inline const char* broken_rule(const BatchPlan& plan, const PlannedGroup& group)
   return nullptr;
 }
 
+/// The rules for pages that move between pool and host tier.
+inline const char* broken_transfer_rule(const BatchPlan& plan) {
+  std::vector<std::uint32_t> written;
+  for (const BlockDemotion& demotion : plan.demotions) written.push_back(demotion.tier_slot);
+  std::sort(written.begin(), written.end());
+  if (std::adjacent_find(written.begin(), written.end()) != written.end()) return "no two pages are saved in one slot";
+  std::vector<BlockId> loaded;
+  for (const BlockPromotion& promotion : plan.promotions) {
+    if (std::binary_search(written.begin(), written.end(), promotion.tier_slot)) return "a slot is not written and read in one step";
+    loaded.push_back(promotion.block);
+  }
+  std::sort(loaded.begin(), loaded.end());
+  if (std::adjacent_find(loaded.begin(), loaded.end()) != loaded.end()) return "no two pages are loaded into one block";
+  const auto is_loaded = [&](BlockId block) { return std::binary_search(loaded.begin(), loaded.end(), block); };
+  bool used = is_loaded(kNoBlock);
+  for (const PlannedGroup& group : plan.groups) used = used || std::any_of(group.block_ids.begin(), group.block_ids.end(), is_loaded);
+  for (const CopyOp& copy : plan.copies) used = used || is_loaded(copy.source) || is_loaded(copy.target);
+  return used ? "a block that is loaded is used by nothing else in the step" : nullptr;
+}
+
 /// Over all groups: they share one pool.
 inline bool slots_are_unique(const BatchPlan& plan) {
   std::vector<std::uint64_t> seen;
@@ -168,6 +189,7 @@ inline Expected<void, PlanError> validate(const BatchPlan& plan, std::int64_t bl
   }
   if (rows != plan.num_tokens()) return Unexpected{PlanError{"every token belongs to a sequence", rows}};
   if (!detail::slots_are_unique(plan)) return Unexpected{PlanError{"no two tokens are written to one slot", 0}};
+  if (const char* rule = detail::broken_transfer_rule(plan)) return Unexpected{PlanError{rule, 0}};
   std::int64_t previous = -1;
   for (const std::int64_t row : plan.logit_rows) {
     if (row <= previous || row >= plan.num_tokens()) return Unexpected{PlanError{"logit rows ascend inside the step", row}};

@@ -95,8 +95,9 @@ class ContinuousScheduler {
     core_.requests.for_each_open(family, [&](std::uint32_t slot) {
       Request& r = core_.requests[slot];
       if (r.state != RequestState::kRunning) return;
+      const PreemptionKind kind = detail::preemption_cost(core_, r).kind;
       detail::release_blocks(core_, r.seq);
-      detail::apply_victim(core_, {.slot = slot, .seq = r.seq});
+      detail::apply_victim(core_, {.slot = slot, .seq = r.seq, .kind = kind});
       ++count;
     });
     return count;
@@ -146,15 +147,16 @@ class ContinuousScheduler {
     KVPAGE_ASSERT(done, "the sealed step is the oldest one");
     core_.now();
     core_.aborts_in_a_row = 0;
-    detail::StepCommit<Core>{core_, results}.run();
+    detail::StepCommit<Core>{core_, results, promotions}.run();
   }
 
   /// The sealed step failed or was lost: nothing of it counts, and everything will be planned again. Requires: it does not run any
-  /// more. Errors: kDeviceError from the max_aborts-th abort in a row on; no request is lost.
-  Status abort() {
+  /// more. `num_promoted`: promotions that were carried out, whatever came of them; they are the first ones of the plan.
+  /// Errors: kDeviceError from the max_aborts-th abort in a row on; no request is lost.
+  Status abort(std::int64_t num_promoted = 0) {
     KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kSealed, "a step is sealed");
     core_.now();
-    detail::abort_sealed_step(core_, core_.step.id);
+    detail::abort_sealed_step(core_, core_.step.id, num_promoted);
     if (core_.aborts_in_a_row < core_.config.max_aborts) return {};
     return {StatusCode::kDeviceError, "steps fail one after the other", core_.aborts_in_a_row, core_.config.max_aborts};
   }
@@ -196,7 +198,7 @@ class ContinuousScheduler {
   /// Pins give way to a leader that finds no block, least valuable first. False when none could.
   bool yield_pins() {
     if constexpr (Core::kIndexed) {
-      core_.step.txn.reset();
+      detail::forget_transaction(core_);
       const auto ended = core_.cache->yield_pins(core_.cache->capacity().available() + core_.num_groups);
       core_.stats.yielded_pins += ended.value_or(0);
       return ended.value_or(0) > 0;

@@ -70,7 +70,10 @@ struct Request {
   std::int64_t held_steps = 0;  ///< steps that it waited for another prompt to become a hit
   std::int64_t cached_tokens = 0;
   std::int64_t recomputed_tokens = 0;
-  std::int64_t num_preemptions = 0;
+  std::int64_t preempted_keep = 0;
+  std::int64_t preempted_demote = 0;
+  std::int64_t preempted_recompute = 0;
+  bool load_failed = false;        ///< pages did not come back from the host tier: it loads no more
   // Scratch of the plan in the making: its serial, when the plan ...
   std::uint64_t visited_in = 0;    ///< ... has tried to give it rows
   std::uint64_t planned_in = 0;    ///< ... gives it rows or blocks
@@ -82,6 +85,7 @@ struct Request {
   /// Tokens whose keys and values it will need at its end: the last token is never computed.
   [[nodiscard]] std::int64_t final_tokens() const noexcept { return prompt_tokens + max_new_tokens - 1; }
   [[nodiscard]] bool decoding() const noexcept { return num_tokens() - num_computed == 1 && num_new_tokens() > 0; }
+  [[nodiscard]] std::int64_t num_preemptions() const noexcept { return preempted_keep + preempted_demote + preempted_recompute; }
   /// A child that waits for child 0 to compute the prompt.
   [[nodiscard]] bool dormant() const noexcept { return child > 0 && !forked; }
 };

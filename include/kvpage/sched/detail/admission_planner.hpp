@@ -37,13 +37,13 @@ class AdmissionPlanner : public RowPlanner<Core> {
     Request& r = request(slot);
     PlannedRow row{.slot = slot, .seq = r.seq, .first_pos = r.num_computed, .stored = r.num_stored, .admitted = true};
     const bool has_blocks = r.has_seq && !this->lost_blocks(r);
-    if (!has_blocks && !this->start_sequence(r, row)) return AdmissionOutcome::kNoRow;
-    const std::int64_t n = this->chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos);
-    if (n == 0) return AdmissionOutcome::kNoBudget;
+    if (!has_blocks && !this->start_sequence(slot, row, true)) return AdmissionOutcome::kNoRow;
+    const std::int64_t n = row.loads ? 0 : this->chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos);
+    if (n == 0 && !row.loads) return AdmissionOutcome::kNoBudget;
     const AdmissionView view = view_of(r, row, n);
     if (needed_blocks(r, view) > core_.cache->capacity().available()) return AdmissionOutcome::kNoBlocks;
-    row.count = this->reserve(slot, row, n, false);
-    if (row.count == 0) return AdmissionOutcome::kNoBlocks;
+    if (!row.loads) row.count = this->reserve(slot, row, n, false);
+    if (row.count == 0 && !row.loads) return AdmissionOutcome::kNoBlocks;
     this->add_row(row);
     if (running_known_) count_running(r, row.seq);
     return AdmissionOutcome::kAdmitted;
@@ -52,8 +52,8 @@ class AdmissionPlanner : public RowPlanner<Core> {
   [[nodiscard]] std::int64_t needed_blocks(const Request& r, const AdmissionView& view) const {
     if (view.num_running == 0) return 0;  // alone it gets what is there, whatever a policy wants to keep free
     std::int64_t needed = std::max<std::int64_t>(view.chunk_blocks, core_.policies.admission.needed_blocks(view));
-    if (r.num_preemptions > 0) needed = std::max(needed, view.prompt_blocks + core_.num_groups);  // else it would be back at once
-    if (r.num_preemptions >= core_.config.shield_after) needed = std::max(needed, view.full_blocks);
+    if (r.num_preemptions() > 0) needed = std::max(needed, view.prompt_blocks + core_.num_groups);  // else it would be back at once
+    if (r.num_preemptions() >= core_.config.shield_after) needed = std::max(needed, view.full_blocks);
     return needed;
   }
 

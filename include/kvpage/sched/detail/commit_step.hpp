@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/sched/detail/fork_answers.hpp>
+#include <kvpage/sched/detail/transfers.hpp>
 #include <kvpage/sched/finish_rule.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -11,12 +12,16 @@ namespace detail {
 template <class Core>
 class StepCommit {
  public:
-  StepCommit(Core& core, std::span<const SampleResult> results) : core_(core), step_(core.step), results_(results) {}
+  StepCommit(Core& core, std::span<const SampleResult> results, std::span<const PromotionOutcome> promotions)
+      : core_(core), step_(core.step), results_(results), promotions_(promotions) {}
 
   void run() {
     step_.stage = StepStage::kIdle;
     step_.ended.clear(), step_.forks.clear();
-    for (const PlannedRow& row : step_.rows) advance(row);
+    if constexpr (Core::kTiered) finish_transfers(core_, promotions_);
+    for (const PlannedRow& row : step_.rows) {
+      if (!row.loads) advance(row);
+    }
     for (std::size_t i = 0, next = 0; i < step_.rows.size();) {
       const std::span<const PlannedRow> rows = unit_at(i);
       apply(rows, next);
@@ -57,20 +62,12 @@ class StepCommit {
     r.num_computed = end;
     r.num_stored = std::max(row.stored, end);
     r.max_computed = std::max(r.max_computed, end);
-    if constexpr (Core::kIndexed) {
-      if (r.num_stored / core_.block_size * core_.block_size <= r.num_published || r.pending_finish != FinishReason::kNone) return;
-      const auto tokens = std::span<const TokenId>{r.tokens}.first(static_cast<std::size_t>(r.num_stored));
-      if (core_.cache->publish(r.seq, {.tokens = tokens})) r.num_published = r.num_stored / core_.block_size * core_.block_size;
-    }
+    if (r.pending_finish == FinishReason::kNone) core_.publish(r);
   }
 
-  /// The unfilled last block of an ended answer, for the next turn of its chat. The index may have no room: then it is not found.
-  void publish_tail(const Request& r) {
-    if constexpr (Core::kIndexed) {
-      if (!r.has_seq || r.beam || shares_tail(r)) return;
-      const auto tokens = std::span<const TokenId>{r.tokens}.first(static_cast<std::size_t>(r.num_stored));
-      static_cast<void>(core_.cache->publish(r.seq, {.tokens = tokens, .partial_tail = true}).has_value());
-    }
+  /// The unfilled last block of an ended answer, for the next turn of its chat.
+  void publish_tail(Request& r) {
+    if (r.has_seq && !r.beam && !shares_tail(r)) core_.publish(r, true);
   }
 
   /// An answer that goes on must not find its last block in the index: it could not write there any more.
@@ -182,6 +179,7 @@ class StepCommit {
   Core& core_;
   decltype(Core::step)& step_;
   std::span<const SampleResult> results_;
+  std::span<const PromotionOutcome> promotions_;
 };
 
 }  // namespace detail

@@ -100,7 +100,7 @@ void watch_deadline(Core& core, std::uint32_t family, std::int64_t after_ns) {
 /// True when the request ran out of time.
 [[nodiscard]] inline bool expired(const Request& first, std::int64_t now_ns) noexcept {
   if (first.finish_by_ns != 0 && now_ns >= first.finish_by_ns) return true;
-  const bool started = first.state != RequestState::kWaiting || first.max_computed > 0 || first.num_preemptions > 0 || first.ended;
+  const bool started = first.state != RequestState::kWaiting || first.max_computed > 0 || first.num_preemptions() > 0 || first.ended;
   return first.start_by_ns != 0 && now_ns >= first.start_by_ns && !started;
 }
 

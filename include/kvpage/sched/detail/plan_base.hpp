@@ -1,8 +1,8 @@
 /// \file PlanBase: the plan in the making: its marks, its savepoints, and how it takes blocks from others.
 #pragma once
 
-#include <kvpage/sched/detail/scheduler_core.hpp>
-#include <kvpage/sched/preemption_policy.hpp>
+#include <kvpage/sched/detail/preemption_cost.hpp>
+#include <kvpage/sched/detail/transfers.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -21,22 +21,23 @@ class PlanBase {
   /// The plan before something was tried.
   struct Mark {
     Savepoint savepoint;
-    std::size_t num_rows, num_victims;
+    std::size_t num_rows, num_victims, num_loads, num_load_slots;
     std::int64_t budget_left, decodes_left, rows_in_use;
     std::int64_t window_released;
     bool leader_advanced, preempted_for_growth;
   };
   [[nodiscard]] Mark mark() const {
-    return {txn_.mark(),      step_.unsorted.size(),  step_.victims.size(),  budget_left_,
-            decodes_left_,    rows_in_use_,           step_.window_released, step_.leader_advanced,
-            step_.preempted_for_growth};
+    return {txn_.mark(),          step_.unsorted.size(), step_.victims.size(), step_.loads.size(),
+            step_.load_slots.size(), budget_left_,       decodes_left_,        rows_in_use_,
+            step_.window_released, step_.leader_advanced, step_.preempted_for_growth};
   }
   void rollback_to(const Mark& mark) {
     txn_.rollback_to(mark.savepoint);
+    if constexpr (Core::kTiered) release_loads(core_, mark.num_loads, mark.num_load_slots);
     for (std::size_t i = mark.num_rows; i < step_.unsorted.size(); ++i) request(step_.unsorted[i].slot).planned_in = 0;
     for (std::size_t i = mark.num_victims; i < step_.victims.size(); ++i) {
       Request& r = request(step_.victims[i].slot);
-      (step_.victims[i].keep ? r.kept_in : r.victim_in) = 0;
+      (step_.victims[i].keeps_blocks() ? r.kept_in : r.victim_in) = 0;
     }
     step_.unsorted.resize(mark.num_rows);
     step_.victims.resize(mark.num_victims);
@@ -79,7 +80,7 @@ class PlanBase {
     };
     for (const std::uint32_t slot : core_.parked) consider(slot, true);
     for (const Victim& v : step_.victims) {
-      if (v.keep) consider(v.slot, true);
+      if (v.keeps_blocks()) consider(v.slot, true);
     }
     if (best == kNoRequestSlot) {
       for (const std::uint32_t slot : core_.running) consider(slot, false);
@@ -95,11 +96,12 @@ class PlanBase {
       Request& r = request(member);
       if (!r.has_seq) return;
       const bool had_row = r.state == RequestState::kRunning && !lost_row(r);
+      const PreemptionKind kind = preemption_cost(core_, r).kind;
       const auto done = txn_.release(r.seq);
       if (!done) return;  // the undo log is full: it keeps its blocks, and the beneficiary waits a step
       if (had_row) give_up_row(r);
       r.victim_in = step_.serial;
-      step_.victims.push_back({.slot = member, .seq = r.seq, .keep = false});
+      step_.victims.push_back({.slot = member, .seq = r.seq, .kind = kind});
       step_.preempted_for_growth = true;
     });
   }
@@ -107,7 +109,7 @@ class PlanBase {
     Request& r = request(slot);
     give_up_row(r);
     r.kept_in = step_.serial;
-    step_.victims.push_back({.slot = slot, .seq = r.seq, .keep = true});
+    step_.victims.push_back({.slot = slot, .seq = r.seq, .kind = PreemptionKind::kKeep});
   }
 
  private:
@@ -123,7 +125,7 @@ class PlanBase {
     if (v.beam && v.forked && (v.family == b.family || any_member_planned(slot))) return false;
     if (!parked && v.kept_in == step_.serial) return false;
     if (leads(beneficiary) || core_.running.empty()) return true;
-    if (!parked && v.num_preemptions >= core_.config.shield_after) return false;
+    if (!parked && v.num_preemptions() >= core_.config.shield_after) return false;
     return core_.position(slot) > core_.position(beneficiary);
   }
   [[nodiscard]] bool any_member_planned(std::uint32_t slot) const {
@@ -132,23 +134,15 @@ class PlanBase {
     return any;
   }
 
-  /// What is lost and won when the blocks of a sequence are taken. Blocks that others hold too free nothing and stay findable.
+  /// Summed over the members of a beam.
   [[nodiscard]] PreemptionCandidate cost_of(std::uint32_t slot) const {
     const Request& first = request(slot);
     PreemptionCandidate cost{.base_priority = first.base_priority, .key = first.key, .new_tokens = first.num_new_tokens()};
-    std::int64_t lost_tokens = 0;
     for_each_member(slot, [&](std::uint32_t member) {
-      const Request& r = request(member);
-      if (!r.has_seq) return;
-      std::int64_t own = 0;
-      for (std::int64_t g = 0; g < core_.num_groups; ++g) {
-        const BlockTable table = core_.cache->table(r.seq, g);
-        for (const BlockId block : table.blocks) own += block != kNoBlock && core_.cache->ref_count(block) == 1 ? 1 : 0;
-      }
-      cost.freed_blocks += own;
-      lost_tokens += std::min(r.num_computed, own / core_.num_groups * core_.block_size);
+      if (!request(member).has_seq) return;
+      const PreemptionCost one = preemption_cost(core_, request(member));
+      cost.freed_blocks += one.freed_blocks, cost.lost_ns += one.lost_ns;
     });
-    cost.lost_ns = lost_tokens * StepCosts{core_.env->costs()}.prefill_ns_per_token;
     return cost;
   }
 

@@ -2,14 +2,14 @@
 #pragma once
 
 #include <kvpage/sched/batch_plan.hpp>
-#include <kvpage/sched/request_record.hpp>
+#include <kvpage/sched/preemption_policy.hpp>
 
 #include <optional>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Rows of one sequence in the step; count 0 = only its blocks were shared or made.
+/// Rows of one sequence in the step; count 0 = it loads.
 struct PlannedRow {
   std::uint32_t slot = kNoRequestSlot;
   SeqId seq{};
@@ -18,14 +18,26 @@ struct PlannedRow {
   std::int64_t stored = 0;      ///< tokens in the cache before the step: rows below it are query only
   std::int64_t hit_tokens = 0;  ///< of an admission, rows saved
   bool admitted = false;
+  bool loads = false;           ///< its blocks get pages of the host tier, see PlannedLoad
   std::uint32_t num_samples = 0;
+};
+
+/// Blocks of a sequence that get pages of the host tier, behind those of its prefix hit.
+struct PlannedLoad {
+  std::uint32_t slot = kNoRequestSlot;
+  SeqId seq{};
+  std::uint32_t hit_blocks = 0;
+  std::int64_t num_blocks = 0;
+  std::size_t first_slot = 0;  ///< into load_slots, [num_blocks, num_groups]
 };
 
 /// A sequence that loses its row, its blocks, or both (it may stand here twice).
 struct Victim {
   std::uint32_t slot = kNoRequestSlot;
   SeqId seq{};
-  bool keep = false;  ///< its blocks stay
+  PreemptionKind kind = PreemptionKind::kRecompute;
+
+  [[nodiscard]] bool keeps_blocks() const noexcept { return kind == PreemptionKind::kKeep; }
 };
 
 /// An answer that goes on with the blocks of another one.
@@ -51,6 +63,8 @@ struct PlanRecord {
   std::vector<PlannedRow> rows;  // in the order of the batch once it is written; rows of count 0 last
   std::vector<PlannedRow> unsorted;
   std::vector<Victim> victims;
+  std::vector<PlannedLoad> loads;
+  std::vector<std::uint32_t> load_slots;  // held, one after the other; kNoTierSlot where no page is needed
   std::vector<std::uint32_t> bypassed;  // slots, once per overtaking
   std::vector<std::uint32_t> held;      // slots that wait for a prompt in the making
   std::vector<PlannedFork> forks;
@@ -66,7 +80,7 @@ struct PlanRecord {
 
   void reserve(std::size_t num_rows, std::size_t num_tokens, std::size_t num_groups) {
     rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), bypassed.reserve(num_rows), held.reserve(128);
-    forks.reserve(num_rows), ended.reserve(num_rows);
+    loads.reserve(num_rows), forks.reserve(num_rows), ended.reserve(num_rows);
     batch.sequences.reserve(num_rows), batch.owners.reserve(num_rows), batch.kv_lens.reserve(num_rows);
     batch.logit_rows.reserve(num_rows), batch.samples.reserve(num_rows), batch.copies.reserve(2 * num_rows);
     batch.tokens.reserve(num_tokens), batch.positions.reserve(num_tokens);
@@ -78,7 +92,7 @@ struct PlanRecord {
 
   void clear(std::int64_t num_groups) {
     batch.clear(num_groups);
-    rows.clear(), unsorted.clear(), victims.clear(), bypassed.clear(), held.clear();
+    rows.clear(), unsorted.clear(), victims.clear(), loads.clear(), load_slots.clear(), bypassed.clear(), held.clear();
     txn.reset();
     leader = kNoRequestSlot;
     window_released = 0;

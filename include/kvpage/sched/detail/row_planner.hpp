@@ -1,20 +1,18 @@
 /// \file RowPlanner: gives rows and blocks to running sequences inside the open transaction.
 #pragma once
 
-#include <kvpage/sched/detail/plan_base.hpp>
+#include <kvpage/sched/detail/sequence_starter.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// The first half of a plan: rows for those that run.
 template <class Core>
-class RowPlanner : public PlanBase<Core> {
+class RowPlanner : public SequenceStarter<Core> {
  protected:
-  using Base = PlanBase<Core>;
+  using Base = SequenceStarter<Core>;
   using Base::core_, Base::step_, Base::txn_, Base::budget_left_, Base::decodes_left_, Base::request, Base::leads, Base::planned;
   using Base::Base;
-
-  bool partial_hits_ = true;  ///< the source of a partial hit is held while it is copied: in a full pool that can be too much
 
   /// Rows for a sequence that has `computed` of its tokens: the catch-up rule, chunk and budget limits. Never more than `want`.
   [[nodiscard]] std::int64_t chunk(std::int64_t computed, std::int64_t want) const noexcept {
@@ -69,7 +67,7 @@ class RowPlanner : public PlanBase<Core> {
     step_.unsorted.push_back(row);
     request(row.slot).planned_in = step_.serial;
     budget_left_ -= row.count;
-    if (leads(row.slot) && row.count > 0) step_.leader_advanced = true;
+    if (leads(row.slot)) step_.leader_advanced = true;
   }
 
   /// Blocks that a window has passed go before new ones are taken.
@@ -80,28 +78,6 @@ class RowPlanner : public PlanBase<Core> {
       if (!txn_.release_before(r.seq, g, r.num_computed)) continue;  // the undo log is full: next time
       step_.window_released += core_.cache->table(r.seq, g).first_live - before;
     }
-  }
-
-  /// A new sequence with what the prefix cache has of it.
-  bool start_sequence(const Request& r, PlannedRow& row) {
-    const auto seq = txn_.create(r.name_space);
-    if (!seq) return false;
-    row.seq = *seq;
-    row.first_pos = row.stored = 0;
-    if constexpr (Core::kIndexed) {
-      const std::span<const TokenId> tokens{r.tokens};
-      // A full hit leaves a row that only looks; behind a window it would look one token further back than the hit kept.
-      const std::int64_t longest = r.beam && r.forked ? r.num_tokens() - 2 : core_.has_windows ? r.num_tokens() - 1 : r.num_tokens();
-      const std::int64_t cap = r.max_hit_tokens < 0 ? longest : std::min(longest, r.max_hit_tokens);
-      PrefixHit hit = core_.cache->match({.name_space = r.name_space, .tokens = tokens, .max_tokens = cap});
-      if (!partial_hits_) hit.partial_tokens = 0, hit.num_tokens = hit.num_blocks * core_.block_size;
-      if (hit.num_tokens == 0) return true;
-      const auto shared = txn_.share(*seq, hit);
-      if (!shared) return true;  // no undo entries left: it is computed instead
-      row.stored = shared->num_tokens;
-      row.first_pos = row.hit_tokens = std::min(row.stored, r.num_tokens() - 1);
-    }
-    return true;
   }
 
   /// Plans one running sequence, or one whole beam. Each is tried once.
@@ -163,7 +139,7 @@ class RowPlanner : public PlanBase<Core> {
     row.seq = *fork;
     if (!txn_.truncate(row.seq, common)) {  // a window has passed that point
       this->rollback_to(before);
-      if (!start_sequence(r, row)) return;
+      if (!this->start_sequence(slot, row, false)) return;
     }
     row.count = reserve(slot, row, chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos), true);
     if (row.count > 0) {

@@ -24,6 +24,7 @@ struct SchedulerCore {
   using Policies = PoliciesType;
   using Transaction = typename CacheType::Transaction;
   static constexpr bool kIndexed = requires(CacheType& cache, const PrefixQuery& query) { cache.match(query); };
+  static constexpr bool kTiered = requires(CacheType& cache) { cache.tier(); };
 
   SchedulerConfig config;
   CacheType* cache;
@@ -156,9 +157,22 @@ struct SchedulerCore {
   }
   void unpark(std::uint32_t slot) { parked.erase(std::find(parked.begin(), parked.end(), slot)); }
 
+  /// Full blocks, or with `partial_tail` all tokens of an answer that ends, go to the prefix index; it may have no room for them.
+  void publish(Request& r, bool partial_tail = false) {
+    if constexpr (kIndexed) {
+      const std::int64_t full = r.num_stored / block_size * block_size;
+      if (!partial_tail && full <= r.num_published) return;
+      PublishArgs args{.tokens = std::span<const TokenId>{r.tokens}.first(static_cast<std::size_t>(r.num_stored))};
+      args.retention.recompute_ns_per_block = block_size * StepCosts{env->costs()}.prefill_ns_per_token;
+      args.partial_tail = partial_tail;
+      if (cache->publish(r.seq, args)) r.num_published = full;
+    }
+  }
+
   [[nodiscard]] RequestEvent event_of(const Request& r) const {
     return {.request = r.id, .child = r.child, .token = 0, .source = r.child, .num_new_tokens = r.num_new_tokens(),
-            .cached_tokens = r.cached_tokens, .recomputed_tokens = r.recomputed_tokens, .num_preemptions = r.num_preemptions};
+            .cached_tokens = r.cached_tokens, .recomputed_tokens = r.recomputed_tokens, .num_preemptions = r.num_preemptions(),
+            .preempted_keep = r.preempted_keep, .preempted_demote = r.preempted_demote, .preempted_recompute = r.preempted_recompute};
   }
 };
 

@@ -1,7 +1,8 @@
 /// \file What a plan decided becomes true when it is sealed, and what an aborted step takes back.
 #pragma once
 
-#include <kvpage/sched/detail/finish.hpp>
+#include <kvpage/sched/detail/preemption_cost.hpp>
+#include <kvpage/sched/detail/transfers.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -9,16 +10,17 @@ namespace detail {
 template <class Core>
 void apply_victim(Core& core, const Victim& victim) {
   Request& r = core.requests[victim.slot];
-  ++r.num_preemptions;
-  if (victim.keep) {
-    ++core.stats.preempted_keep;
+  if (victim.keeps_blocks()) {
+    ++r.preempted_keep, ++core.stats.preempted_keep;
     core.stop_running(victim.slot);
     r.state = RequestState::kParked;
     core.parked.push_back(victim.slot);
     core.enqueue(victim.slot, core.last_now_ns);
     return;
   }
-  ++core.stats.preempted_recompute;
+  const bool demoted = victim.kind == PreemptionKind::kDemote;
+  demoted ? ++r.preempted_demote : ++r.preempted_recompute;
+  demoted ? ++core.stats.preempted_demote : ++core.stats.preempted_recompute;
   core.policies.admission.on_preemption(r.num_new_tokens(), r.max_new_tokens, static_cast<std::int64_t>(core.running.size()));
   if (r.state == RequestState::kRunning) {
     core.make_waiting(victim.slot, core.last_now_ns);
@@ -43,14 +45,20 @@ void apply_admission(Core& core, const PlannedRow& row) {
   core.stats.cached_tokens += row.hit_tokens;
   ++core.stats.admissions;
   core.start_running(row.slot);
+  if (row.loads) r.state = RequestState::kLoading;
 }
 
 /// The open plan becomes the sealed step. Errors: those of CacheTransaction::seal; the plan stays open.
 template <class Core>
 CacheResult<StepId> seal_plan(Core& core) {
   auto& step = core.step;
+  save_victims(core);
   const auto id = step.txn->seal();
-  if (!id) return id;
+  if (!id) {
+    end_demotions(core);
+    step.batch.demotions.clear();
+    return id;
+  }
   step.id = *id;
   step.txn.reset();
   step.stage = StepStage::kSealed;
@@ -73,7 +81,7 @@ CacheResult<StepId> seal_plan(Core& core) {
 /// The open plan never happened.
 template <class Core>
 void drop_plan(Core& core) {
-  core.step.txn.reset();
+  forget_transaction(core);
   core.step.stage = StepStage::kIdle;
   end_deferred(core);
 }
@@ -89,7 +97,7 @@ void send_back(Core& core, std::uint32_t slot) {
       core.unpark(s);
       r.state = RequestState::kWaiting;
     }
-    if (r.state == RequestState::kRunning) {
+    if (r.state == RequestState::kRunning || r.state == RequestState::kLoading) {
       core.make_waiting(s, core.last_now_ns);
     } else {
       Core::forget_blocks(r);
@@ -131,15 +139,18 @@ void end_finishing(Core& core) {
   }
 }
 
-/// Takes the sealed step back: progress is as before, its victims wait, what it admitted waits again.
+/// Takes the sealed step back: progress is as before, its victims wait, what it admitted waits again. Demotions that were carried out
+/// stay: the tier's content is still what its key says.
 template <class Core>
-void abort_sealed_step(Core& core, StepId id) {
+void abort_sealed_step(Core& core, StepId id, std::int64_t num_promoted) {
   auto& step = core.step;
+  end_demotions(core);
+  release_promotions(core, num_promoted);
   const auto done = core.cache->abort(id);
   KVPAGE_ASSERT(done.has_value(), "the sealed step is the newest one");
   step.stage = StepStage::kIdle;
   for (const Victim& victim : step.victims) {
-    if (!victim.keep && core.cache->alive(victim.seq)) release_blocks(core, victim.seq);
+    if (!victim.keeps_blocks() && core.cache->alive(victim.seq)) release_blocks(core, victim.seq);
   }
   recompute_lost(core);
   end_finishing(core);

@@ -1,7 +1,7 @@
 /// \file write_plan: turns the decided rows into the BatchPlan that a model runs.
 #pragma once
 
-#include <kvpage/sched/detail/scheduler_core.hpp>
+#include <kvpage/sched/detail/transfers.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -61,6 +61,7 @@ void write_plan(Core& core) {
     write_sequence(core, step.batch, row);
     write_samples(core, step.batch, row);
   }
+  if constexpr (Core::kTiered) write_promotions(core);
   const auto copies = step.txn->copies();
   step.batch.copies.assign(copies.begin(), copies.end());
 }
