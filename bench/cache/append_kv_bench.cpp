@@ -4,7 +4,7 @@
 #include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 
-#include "ceilings.hpp"
+#include "engine/backend/ceilings.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +17,7 @@ namespace kvpage_bench {
 namespace {
 
 using namespace kvpage;
+using kvpage::engine::best_seconds;
 
 constexpr KVDims kDims{.num_kv_heads = 8, .head_dim = 64, .block_size = 32};
 constexpr std::int64_t kTokens = 4096;  // 16 MB of rows: more than one core's caches hold, as a prefill leaves them

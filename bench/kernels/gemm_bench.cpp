@@ -2,7 +2,7 @@
 ///
 /// Prints one JSON line per figure: gemm.<isa>.<format>.m<rows>. Weights of 0.5 to 1 MB stay in the cache; m1_memory streams
 /// a matrix of 256 MB, measured in bytes of packed weights per second. Arguments: [threads [isa]].
-#include "ceilings.hpp"
+#include "engine/backend/ceilings.hpp"
 
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
 #include <kvpage/kernels/gemm/shipped_panels.hpp>
@@ -19,17 +19,15 @@
 namespace {
 
 using namespace kvpage;
-using kvpage_bench::best_seconds;
+using kvpage::engine::best_seconds;
+using kvpage::engine::Ceilings;
+using kvpage::engine::MachineCeilings;
 
 void print(const std::string& name, double value, const char* unit, const char* against, double ceiling) {
   std::printf("{\"figure\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"against\": \"%s\", \"against_value\": %.6g, \"ratio\": %.4f}\n",
               name.c_str(), value, unit, against, ceiling, value / ceiling);
   std::fflush(stdout);
 }
-
-struct Measured {
-  double dots, fmas, memory;
-};
 
 /// A packed matrix of random codes, whose scales do not matter for speed.
 class Matrix {
@@ -83,7 +81,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-void measure_format(Cpu& cpu, const WeightFormatInfo& format, const Measured& ceilings) {
+void measure_format(Cpu& cpu, const WeightFormatInfo& format, const MachineCeilings& ceilings) {
   const std::string name = std::string("gemm.") + isa_name(cpu.isa()) + "." + lower(format.name);
   constexpr std::int64_t kRows = 1536, kCols = 768;
   const Matrix in_cache(cpu, format, kRows, kCols);
@@ -92,13 +90,13 @@ void measure_format(Cpu& cpu, const WeightFormatInfo& format, const Measured& ce
     if (cpu.isa() == Isa::kGeneric && num_rows > 8) break;
     const double rate = static_cast<double>(num_rows * kRows * kCols) / launch_seconds(cpu, in_cache.weight(), num_rows);
     print(name + ".m" + std::to_string(num_rows), rate, "MAC/s", codes ? "byte dots" : "float multiply-adds",
-          codes ? ceilings.dots : ceilings.fmas);
+          codes ? ceilings.code_macs : ceilings.float_macs);
   }
   if (cpu.isa() == Isa::kGeneric) return;
   const std::int64_t row_bytes = in_cache.bytes() / kRows;
   const Matrix large(cpu, format, (std::int64_t{256} << 20) / row_bytes / 32 * 32, kCols);
   print(name + ".m1_memory", static_cast<double>(large.bytes()) / launch_seconds(cpu, large.weight(), 1), "B/s", "memory reads",
-        ceilings.memory);
+        ceilings.memory_bytes);
 }
 
 }  // namespace
@@ -109,12 +107,11 @@ int main(int argc, char** argv) {
   for (const Isa isa : kAllIsas) {
     if ((only && isa != *only) || missing_feature(isa, detect_cpu_features()) != nullptr) continue;
     Cpu cpu({.num_threads = num_threads, .isa = isa});
-    kvpage_bench::Ceilings ceilings(cpu);
-    const Measured measured{ceilings.dot_macs(), ceilings.fma_macs(), ceilings.memory_bytes()};
+    const MachineCeilings measured = Ceilings(cpu).measure();
     const std::string prefix = std::string("ceiling.") + isa_name(isa);
-    print(prefix + ".byte_dots", measured.dots, "MAC/s", "itself", measured.dots);
-    print(prefix + ".float_fma", measured.fmas, "MAC/s", "itself", measured.fmas);
-    print(prefix + ".memory", measured.memory, "B/s", "itself", measured.memory);
+    print(prefix + ".byte_dots", measured.code_macs, "MAC/s", "itself", measured.code_macs);
+    print(prefix + ".float_fma", measured.float_macs, "MAC/s", "itself", measured.float_macs);
+    print(prefix + ".memory", measured.memory_bytes, "B/s", "itself", measured.memory_bytes);
     for_each_type(WeightFormats{}, [&]<class W>() { measure_format(cpu, kWeightFormatInfo<W>, measured); });
   }
   return 0;

@@ -2,10 +2,12 @@
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace kvpage::cli {
 namespace {
@@ -76,15 +78,26 @@ void print_text(const engine::Gguf& file) {
   std::printf("chat template    %zu bytes, %s\n", source->size(), compiled ? "supported" : compiled.error().text().c_str());
 }
 
+/// From the file's metadata alone: nothing is packed or run, so that the instruction set need not be one of this machine.
 void print_kernels(const InspectOptions& options) {
-  ModelOptions model;
-  model.model = options.file;
-  model.kernels = options.backend;
-  const LoadedModel m = load_model(model, 0, 1);
-  std::printf("%-32s %-12s %-24s %14s\n", "tensor", "operation", "kernel", "bytes");
-  for (const engine::KernelUse& use : m.model->kernel_uses()) {
-    std::printf("%-32s %-12s %-24s %14" PRId64 "\n", use.tensor.c_str(), use.operation.c_str(), use.kernel.c_str(), use.bytes);
+  const engine::Gguf file = loaded(engine::Gguf::open(options.file));
+  const engine::ModelSpec spec = loaded(engine::read_model_spec(file));
+  if (auto complete = engine::check_tensors(file, spec); !complete) throw_load_failure(complete.error());
+  engine::ModelConfig config;
+  config.kernels = options.backend;
+  config.isa = options.isa;
+  const std::vector<engine::KernelUse> uses = loaded(engine::plan_kernel_uses(file, spec, config));
+  std::printf("%-32s %-16s %-30s %-12s %14s\n", "tensor", "operation", "kernel", "isa", "bytes");
+  std::int64_t bytes = 0, slow_bytes = 0;
+  for (const engine::KernelUse& use : uses) {
+    std::printf("%-32s %-16s %-30s %-12s %14" PRId64 "%s%s\n", use.tensor.c_str(), use.operation.c_str(), use.kernel.c_str(),
+                use.isa.empty() ? "-" : use.isa.c_str(), use.bytes, use.slow_reason.empty() ? "" : "  slow: ", use.slow_reason.c_str());
+    bytes += use.bytes;
+    if (!use.slow_reason.empty()) slow_bytes += use.bytes;
   }
+  const auto slow = std::count_if(uses.begin(), uses.end(), [](const engine::KernelUse& use) { return !use.slow_reason.empty(); });
+  const double share = static_cast<double>(slow_bytes) / static_cast<double>(bytes);
+  std::printf("slow operations  %td, with %.1f %% of the bytes\n", slow, 100.0 * share);
 }
 
 }  // namespace

@@ -1,18 +1,21 @@
 /// \file What this machine can do at most: byte dots, float multiply-adds and memory reads per second, measured.
 #pragma once
 
+#include "engine/backend/machine_ceilings.hpp"
+
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/exec/simd.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
 #include <memory>
 
-#define KVPAGE_ISA_BODY "ceilings_body.hpp"
+#define KVPAGE_ISA_BODY "engine/backend/ceilings_body.hpp"
 #include <kvpage/exec/for_each_isa.hpp>
 
-namespace kvpage_bench {
+namespace kvpage::engine {
 
 /// Shortest of `repeats` runs of fn, in seconds.
 template <class Fn>
@@ -29,22 +32,18 @@ double best_seconds(int repeats, Fn&& fn) {
 /// Ceilings of all workers of one Cpu together.
 class Ceilings {
  public:
-  explicit Ceilings(kvpage::Cpu& cpu) : cpu_(cpu) {}
+  explicit Ceilings(Cpu& cpu) : cpu_(cpu) {}
+
+  /// All of them. Cost: half a second and 256 MB.
+  MachineCeilings measure() { return {dot_macs(), fma_macs(), memory_bytes()}; }
 
   /// Multiply-adds of bytes per second.
-  double dot_macs() {
-    using namespace kvpage;
-    return rate(cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(dot_loop)}), 64.0);
-  }
+  double dot_macs() { return rate(cpu_.select(IsaTable<Loop>{KVPAGE_ISA_TABLE(dot_loop)}), 64.0); }
   /// Multiply-adds of floats per second.
-  double fma_macs() {
-    using namespace kvpage;
-    return rate(cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(fma_loop)}), 16.0);
-  }
+  double fma_macs() { return rate(cpu_.select(IsaTable<Loop>{KVPAGE_ISA_TABLE(fma_loop)}), 16.0); }
   /// Bytes read from memory per second: one stream per worker over 256 MB.
   double memory_bytes() {
-    using namespace kvpage;
-    const Loop loop = cpu_.select(kvpage::IsaTable<Loop>{KVPAGE_ISA_TABLE(read_loop)});
+    const Loop loop = cpu_.select(IsaTable<Loop>{KVPAGE_ISA_TABLE(read_loop)});
     constexpr std::int64_t kBytes = std::int64_t{256} << 20;
     const std::unique_ptr<std::uint8_t[]> memory(new std::uint8_t[kBytes + 4096]());
     const std::int64_t part = kBytes / cpu_.num_threads() / 4096 * 4096;
@@ -58,11 +57,10 @@ class Ceilings {
   using Loop = float (*)(std::int64_t, const std::uint8_t*);
 
   double rate(Loop loop, double macs) {
-    using namespace kvpage;
-    const int chains = cpu_.select(kvpage::IsaTable<int (*)()>{KVPAGE_ISA_TABLE(num_chains)})();
+    const int chains = cpu_.select(IsaTable<int (*)()>{KVPAGE_ISA_TABLE(num_chains)})();
     alignas(64) std::uint8_t bytes[64];
     for (std::size_t i = 0; i < 64; ++i) bytes[i] = static_cast<std::uint8_t>(i * 3 + 1);
-    const std::int64_t rounds = cpu_.isa() == kvpage::Isa::kGeneric ? 20'000 : 2'000'000;
+    const std::int64_t rounds = cpu_.isa() == Isa::kGeneric ? 20'000 : 2'000'000;
     const double seconds = best_seconds(5, [&] { cpu_.parallel([&](int) { keep(loop(rounds, bytes)); }); });
     return macs * chains * static_cast<double>(rounds) * cpu_.num_threads() / seconds;
   }
@@ -71,8 +69,8 @@ class Ceilings {
     if (value == 0.123f) sink_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  kvpage::Cpu& cpu_;
+  Cpu& cpu_;
   std::atomic<int> sink_{0};
 };
 
-}  // namespace kvpage_bench
+}  // namespace kvpage::engine
