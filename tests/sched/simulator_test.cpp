@@ -30,8 +30,8 @@ const char* why_impossible(SimKind kind, std::size_t state) {
   if (ended && !one_request) return "a fault of the whole world, or of a row, does not meet requests that have ended";
   const bool between_steps = kind == SimKind::kPreempt || kind == SimKind::kFlip || kind == SimKind::kRefuse || kind == SimKind::kDrop;
   if (is(RequestState::kFinishing) && between_steps) return "a request is finishing only while a step is sealed; this comes between steps";
-  if (is(RequestState::kLoading)) return "this world has no host tier";
-  if (is(RequestState::kParked) && kind == SimKind::kBadRow) return "a parked request has no row";
+  if (is(RequestState::kLoading) && between_steps) return "a request loads only while a step is sealed; this comes between steps";
+  if ((is(RequestState::kParked) || is(RequestState::kLoading)) && kind == SimKind::kBadRow) return "this request has no row";
   return nullptr;
 }
 
@@ -42,6 +42,7 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
   std::int64_t steps = 0;
   std::int64_t faults = 0;
   std::int64_t model_ns = 0;
+  SchedulerStats stats{};
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const SimReport report = simulate(draw_sim_config(seed));
     INFO("seed " << seed << " request " << report.violation_id << " after " << report.sealed_steps << " steps");
@@ -51,8 +52,15 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
     steps += report.sealed_steps;
     faults += report.faults;
     model_ns += report.model_ns;
+    stats.demoted += report.stats.demoted, stats.promoted += report.stats.promoted, stats.failed_loads += report.stats.failed_loads;
+    stats.preempted_demote += report.stats.preempted_demote, stats.preempted_recompute += report.stats.preempted_recompute;
   }
-  WARN(kSeeds << " seeds, " << steps << " sealed steps, " << faults << " faults, " << model_ns / 1'000'000'000 << " s of model time");
+  WARN(kSeeds << " seeds, " << steps << " sealed steps, " << faults << " faults, " << model_ns / 1'000'000'000 << " s of model time, " << stats.demoted << " pages saved, "
+              << stats.promoted << " loaded, " << stats.failed_loads << " lost");
+  for (const std::int64_t count : {stats.demoted, stats.promoted, stats.preempted_demote, stats.preempted_recompute}) {
+    CHECK(count >= static_cast<std::int64_t>(kSeeds));
+  }
+  CHECK(stats.failed_loads * 10 >= static_cast<std::int64_t>(kSeeds));
   for (std::size_t kind = static_cast<std::size_t>(SimKind::kCancel); kAllCells && kind < kNumSimKinds; ++kind) {
     for (std::size_t state = 0; state < SimTable::kNumStates; ++state) {
       const std::int64_t count = table.count[kind][state];

@@ -23,12 +23,17 @@ enum class SimKind : std::uint8_t {
   kLost,       ///< a sealed step runs, its result is lost
   kLate,       ///< a result comes after deadlines and cancellations
   kBadRow,     ///< a row cannot be sampled
+  kTransferFailed,   ///< pages do not reach the host tier, or do not come back
+  kTransferLate,     ///< pages come back after deadlines and cancellations
+  kTransferCorrupt,  ///< a page comes back damaged: its checksum differs
+  kTierReset,        ///< the host tier forgets everything
 };
-inline constexpr std::size_t kNumSimKinds = 16;
+inline constexpr std::size_t kNumSimKinds = 20;
 
 [[nodiscard]] constexpr const char* name_of(SimKind kind) noexcept {
   constexpr const char* kNames[kNumSimKinds] = {"submit", "step", "idle", "cancel", "preempt", "flip", "reset", "pins", "clock_jump",
-                                                "refuse", "drop", "abort", "exception", "lost", "late", "bad_row"};
+                                                "refuse", "drop", "abort", "exception", "lost", "late", "bad_row", "transfer_failed",
+                                                "transfer_late", "transfer_corrupt", "tier_reset"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -55,8 +60,10 @@ struct SimAction {
                 {SimKind::kReset, f.resets},     {SimKind::kPins, f.pins},           {SimKind::kClockJump, f.clock_jumps},
                 {SimKind::kRefuse, f.refusals},  {SimKind::kDrop, f.drops},          {SimKind::kAbort, f.aborts},
                 {SimKind::kException, f.exceptions}, {SimKind::kLost, f.lost_results}, {SimKind::kLate, f.late_results},
-                {SimKind::kBadRow, f.bad_rows},  {SimKind::kCancel, f.cancels}};
-  const auto& fault = faults[static_cast<std::size_t>(random.in(0, 13))];
+                {SimKind::kBadRow, f.bad_rows},  {SimKind::kCancel, f.cancels},
+                {SimKind::kTransferFailed, f.transfer_faults},  {SimKind::kTransferLate, f.transfer_faults},
+                {SimKind::kTransferCorrupt, f.transfer_faults}, {SimKind::kTierReset, f.tier_resets}};
+  const auto& fault = faults[static_cast<std::size_t>(random.in(0, f.tier ? 17 : 13))];
   return {fault.on ? fault.kind : SimKind::kStep, a, b};
 }
 

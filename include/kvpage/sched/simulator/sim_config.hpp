@@ -4,6 +4,7 @@
 #include <kvpage/base/philox.hpp>
 #include <kvpage/cache/block_allocator_config.hpp>
 #include <kvpage/sched/scheduler_config.hpp>
+#include <kvpage/sched/scheduler_env.hpp>
 
 #include <algorithm>
 
@@ -39,6 +40,7 @@ struct SimFeatures {
   bool windows = false, namespaces = false, tiny_pool = false;
   bool cancels = false, preemptions = false, flips = false, resets = false, pins = false, clock_jumps = false, refusals = false;
   bool drops = false, aborts = false, exceptions = false, lost_results = false, late_results = false, bad_rows = false;
+  bool tier = false, transfer_faults = false, tier_resets = false;
 };
 
 /// One world. Equal configs and actions give equal runs, bit for bit.
@@ -53,6 +55,8 @@ struct SimConfig {
   std::int64_t max_prompt = 40;
   std::int64_t max_new = 16;
   std::int64_t min_sealed_steps = 200;
+  std::int64_t tier_slots = 0;  ///< pages of the host tier
+  StepCosts costs{};
 };
 
 namespace detail {
@@ -61,6 +65,19 @@ inline void draw_features(SimRandom& random, SimFeatures& f) {
                        &f.namespaces, &f.tiny_pool, &f.cancels, &f.preemptions, &f.flips, &f.resets, &f.pins, &f.clock_jumps,
                        &f.refusals, &f.drops, &f.aborts, &f.exceptions, &f.lost_results, &f.late_results, &f.bad_rows};
   for (bool* feature : all) *feature = random.one_in(2);
+}
+
+/// Some tiers are smaller than a prompt, some hold everything; copies are cheap, or cheap only for long starts, or dear.
+inline void draw_tier(SimRandom&& random, SimConfig& config) {
+  SimFeatures& f = config.features;
+  f.tier = random.one_in(2), f.transfer_faults = f.tier && random.one_in(2), f.tier_resets = f.tier && random.one_in(2);
+  if (!f.tier) return;
+  f.shared_prefixes = true;  // of more prompts than the pool holds
+  const std::int64_t largest = ceil_div(config.max_prompt + config.max_new, config.pool.block_size) * config.pool.num_groups;
+  config.pool.num_blocks = std::min(config.pool.num_blocks, largest + random.in(0, largest));
+  config.tier_slots = random.one_in(3) ? random.in(1, 8) : random.in(8, 256);
+  constexpr std::int64_t kCopyNs[] = {1'000, 1'000, 1'000, 60'000, 300'000};
+  config.costs.copy_ns_per_block = kCopyNs[random.in(0, 4)];
 }
 }  // namespace detail
 
@@ -102,6 +119,7 @@ inline void draw_features(SimRandom& random, SimFeatures& f) {
   limits.shield_after = random.in(1, 4);
   config.admission = static_cast<std::size_t>(random.in(0, 3));
   config.preempt_by_cost = random.one_in(2);
+  detail::draw_tier(SimRandom{seed, 3}, config);
   return config;
 }
 

@@ -1,16 +1,18 @@
 /// \file SimStep: one step of a simulated world, with the faults that can meet it.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_world.hpp>
+#include <kvpage/sched/simulator/sim_transfers.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// Plans, checks, seals, runs and commits, or what the action's fault makes of it.
 class SimStep {
  public:
-  explicit SimStep(SimWorld& world) : world_(world) {}
+  explicit SimStep(SimWorld& world) : world_(world), transfers_(world) {}
 
   [[nodiscard]] std::int64_t sealed_steps() const noexcept { return sealed_steps_; }
+  /// True while the sealed step's transfers are still to come.
+  [[nodiscard]] bool transfers_pending() const noexcept { return transfers_pending_; }
 
   void run(const SimAction& action) {
     run(action, [] {});
@@ -29,7 +31,7 @@ class SimStep {
     const BatchPlan& batch = world_.scheduler.plan();
     check_plan(batch, world_.cache.num_refused() != refused);
     if (kind == SimKind::kCancel && action.a % 4 == 1) cancel(action.b);
-    if (batch.num_tokens() == 0 || kind == SimKind::kDrop) {
+    if (batch.is_empty() || kind == SimKind::kDrop) {
       if (kind == SimKind::kDrop) world_.count_all(kind);
       world_.scheduler.drop();
       world_.cache.refuse_after(-1);
@@ -42,12 +44,17 @@ class SimStep {
       return;
     }
     ++sealed_steps_;
-    for (const BlockId block : world_.taken) world_.model.poison(block);
+    if (!batch.demotions.empty()) check_valid(batch);
+    const bool transfers_first = kind != SimKind::kAbort && kind != SimKind::kException && action.a % 16 >= 8;
+    if (transfers_first) transfers_.run(batch, action, batch.promotions.size());
+    transfers_pending_ = !transfers_first && batch.promotions.size() + batch.demotions.size() > 0;
     if ((kind == SimKind::kCancel && action.a % 4 >= 2) || (kind > SimKind::kCancel && action.a % 4 == 0)) {
       cancel(action.b);
       if (action.a % 8 == 3) cancel(action.b);
     }
     while_sealed();
+    if (!transfers_first) run_transfers(batch, action);
+    transfers_pending_ = false;
     world_.env.time_ns += step_ns(batch);
     finish(batch, action);
     world_.cache.refuse_after(-1);
@@ -61,6 +68,16 @@ class SimStep {
     return 2'000'000 + 200'000 * batch.num_tokens() + 1'000 * kv;
   }
 
+  /// All transfers of the step, or as many as there are before it fails.
+  void run_transfers(const BatchPlan& batch, const SimAction& action) {
+    if (action.kind == SimKind::kAbort) {
+      transfers_.skip();
+    } else {
+      const std::size_t count = batch.promotions.size();
+      transfers_.run(batch, action, action.kind == SimKind::kException ? action.b / 64 % (count + 1) : count);
+    }
+  }
+
   void finish(const BatchPlan& batch, const SimAction& action) {
     switch (action.kind) {
       case SimKind::kAbort:
@@ -69,7 +86,9 @@ class SimStep {
         return;
       case SimKind::kException:
         world_.count_all(action.kind);
-        world_.model.run_partly(batch, static_cast<std::int64_t>(action.b % static_cast<std::uint64_t>(batch.num_tokens())));
+        if (transfers_.outcomes().size() == batch.promotions.size()) {
+          world_.model.run_partly(batch, static_cast<std::int64_t>(action.b % static_cast<std::uint64_t>(batch.num_tokens() + 1)));
+        }
         abort();
         return;
       case SimKind::kLost:
@@ -90,7 +109,7 @@ class SimStep {
     for (SimRequest& r : world_.book.requests) {
       for (SimAnswer& answer : r.answers) answer.expects_token = false;
     }
-    static_cast<void>(world_.scheduler.abort().ok());
+    static_cast<void>(world_.scheduler.abort(std::ssize(transfers_.outcomes())).ok());
   }
 
   void cancel(std::uint64_t word) {
@@ -107,14 +126,19 @@ class SimStep {
                       static_cast<std::int64_t>(id.value));
   }
 
+  void check_valid(const BatchPlan& batch) {
+    const auto valid = validate(batch, world_.cache.config().block_size);
+    if (!valid) world_.book.check(false, valid.error().rule, valid.error().index);
+  }
+
   void check_plan(const BatchPlan& batch, bool refused) {
     SimBook& book = world_.book;
-    const auto valid = validate(batch, world_.cache.config().block_size);
-    if (!valid) book.check(false, valid.error().rule, valid.error().index);
+    check_valid(batch);
     book.check(batch.num_tokens() <= world_.config.limits.budget_tokens, "a plan stays within its token budget");
-    book.check(batch.num_seqs() <= world_.config.limits.max_seqs, "a plan stays within max_seqs");
+    book.check(batch.num_seqs() + std::ssize(batch.loading) <= world_.config.limits.max_seqs, "a plan stays within max_seqs");
     book.check(refused || world_.scheduler.num_requests() == 0 || world_.scheduler.leader_advanced(), "every step advances the leader");
     for (std::size_t s = 0; s < batch.sequences.size(); ++s) check_sequence(batch, s);
+    for (const PlannedOwner& owner : batch.loading) check_loading(batch, owner);
     if (!refused) check_leader(batch);
   }
 
@@ -128,11 +152,20 @@ class SimStep {
       }
     }
     bool advanced = leader == nullptr;
-    for (const PlannedOwner& owner : batch.owners) {
-      const Request* r = world_.scheduler.find(owner.request, owner.child);
-      advanced = advanced || (r != nullptr && r->key <= leader->key);
+    for (const auto* owners : {&batch.owners, &batch.loading}) {
+      for (const PlannedOwner& owner : *owners) {
+        const Request* r = world_.scheduler.find(owner.request, owner.child);
+        advanced = advanced || (r != nullptr && r->key <= leader->key);
+      }
     }
     world_.book.check(advanced, "the request with the smallest key gets rows");
+  }
+
+  void check_loading(const BatchPlan& batch, const PlannedOwner& loader) {
+    const auto id = static_cast<std::int64_t>(loader.request.value);
+    world_.book.check(world_.scheduler.find(loader.request, loader.child) != nullptr, "a plan loads for nobody who has ended", id);
+    const bool has_rows = std::any_of(batch.owners.begin(), batch.owners.end(), [&](const PlannedOwner& o) { return o.seq == loader.seq; });
+    world_.book.check(!has_rows, "a request that loads takes no rows", id);
   }
 
   void check_sequence(const BatchPlan& batch, std::size_t s) {
@@ -174,7 +207,7 @@ class SimStep {
       i += count;
     }
     if (action.kind == SimKind::kBadRow && !results.empty()) spoil(batch, action.b % results.size());
-    world_.scheduler.commit(results);
+    world_.scheduler.commit(results, transfers_.outcomes());
   }
 
   struct Group {
@@ -226,7 +259,9 @@ class SimStep {
   }
 
   SimWorld& world_;
+  SimTransfers transfers_;
   std::int64_t sealed_steps_ = 0;
+  bool transfers_pending_ = false;
 };
 
 KVPAGE_END_NAMESPACE

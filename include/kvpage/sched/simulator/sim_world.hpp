@@ -1,11 +1,13 @@
 /// \file SimWorld: the production allocator and scheduler, the toy model, a clock and a book, side by side.
 #pragma once
 
+#include <kvpage/cache/tiered_allocator.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
 #include <kvpage/sched/simulator/refusing_cache.hpp>
 #include <kvpage/sched/simulator/sim_action.hpp>
 #include <kvpage/sched/simulator/sim_book.hpp>
 #include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/simulator/sim_tier.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -21,6 +23,7 @@ struct SimEventSink {
 /// What the scheduler asks of the simulated world.
 struct SimEnv {
   SimBook* book;
+  StepCosts step_costs{};
   std::int64_t time_ns = 1;
   std::int64_t latest_ns = 1;  ///< the scheduler's clock does not step back
   [[nodiscard]] std::int64_t now_ns() noexcept {
@@ -29,7 +32,7 @@ struct SimEnv {
   }
   [[nodiscard]] std::uint64_t draw_seed() const noexcept { return 7; }
   [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return std::pmr::get_default_resource(); }
-  [[nodiscard]] StepCosts costs() const noexcept { return {}; }
+  [[nodiscard]] StepCosts costs() const noexcept { return step_costs; }
   void on_event(const RequestEvent& event) { book->on_event(event, latest_ns); }
 };
 
@@ -47,13 +50,14 @@ struct SimTable {
 
 /// One world, before anything has happened in it.
 struct SimWorld {
-  using Cache = RefusingCache<BlockAllocator<PrefixIndex<>, Lru, SimEventSink>>;
+  using Cache = RefusingCache<TieredAllocator<BlockAllocator<PrefixIndex<>, Lru, SimEventSink>, SimTier::Tier>>;
   using Policies = SchedulerPolicies<AnyOrder, AnyAdmission, AnyPreemption>;
   using Scheduler = ContinuousScheduler<Cache, Policies, SimEnv>;
 
   SimConfig config;
   std::vector<BlockId> taken;
   std::vector<std::byte> memory;
+  std::optional<SimTier> tier;
   Cache cache;
   ToyModel model;
   SimBook book;
@@ -64,12 +68,17 @@ struct SimWorld {
 
   explicit SimWorld(const SimConfig& c)
       : config(c),
-        memory(Cache::required_bytes(c.pool, options())),
-        cache(c.pool, memory, options(), Lru{}, SimEventSink{&taken}),
+        memory(Cache::required_bytes(c.pool, options(c))),
+        cache(c.pool, memory, options(c), Lru{}, SimEventSink{&taken}),
         model(cache.config()),
         book(cache.config()),
-        env{&book},
+        env{&book, c.costs},
         scheduler(c.limits, cache, Policies{AnyOrder::of(c.order), AnyAdmission::of(c.admission), {c.preempt_by_cost}}, env) {
+    if (c.features.tier) {
+      tier.emplace(OffloadTierConfig{.num_slots = c.tier_slots, .page_bytes = c.pool.block_size * static_cast<std::int64_t>(sizeof(std::uint64_t)),
+                                     .block_size = c.pool.block_size});
+      cache.use_tier(&tier->tier);
+    }
     if (!c.features.namespaces) return;
     for (std::byte salt : {std::byte{1}, std::byte{2}}) {
       const NamespaceField field{.type = NamespaceFieldType::kSalt, .bytes = {&salt, 1}};
@@ -77,7 +86,11 @@ struct SimWorld {
     }
   }
 
-  [[nodiscard]] static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret{3, 5}}; }
+  [[nodiscard]] static Cache::IndexOptions options(const SimConfig& c) {
+    Cache::IndexOptions options{SipSecret{3, 5}};
+    options.portable_keys = c.features.tier;
+    return options;
+  }
 
   /// A fault met a request in this state.
   void count(SimKind kind, const Request* request) {

@@ -38,6 +38,7 @@ class Simulation {
       case SimKind::kReset: between_or_sealed(action, [this] { reset(); }); return;
       case SimKind::kPins: between_or_sealed(action, [&] { pin(action); }); return;
       case SimKind::kClockJump: between_or_sealed(action, [&] { jump(action); }); return;
+      case SimKind::kTierReset: between_or_sealed(action, [&] { reset_tier(); }); return;
       default: step_.run(action); return;
     }
   }
@@ -49,6 +50,7 @@ class Simulation {
     world_.book.check(world_.scheduler.num_requests() == 0, "every request ends");
     world_.book.check(pool.available() + pool.pinned == pool.num_blocks && pool.num_seqs == 0, "after the drain every block is free");
     if (!failed()) world_.cache.check_invariants();
+    if (world_.tier) world_.book.check(world_.tier->tier.clear().has_value(), "after the drain nothing holds a page of the host tier");
     for (const SimRequest& r : world_.book.requests) world_.book.check(r.answers.empty() || r.over, "every request has a last event");
     return {.violation = world_.book.violation, .violation_id = world_.book.violation_id, .sealed_steps = step_.sealed_steps(),
             .faults = faults_, .finished = world_.book.num_finished, .model_ns = world_.env.time_ns, .digest = world_.book.digest,
@@ -65,8 +67,8 @@ class Simulation {
     RequestSpec spec{.id = RequestId{id}, .max_new_tokens = random.in(1, world_.config.max_new)};
     if (random.one_in(2)) spec.seed = random.next();
     const std::int64_t length = random.in(1, world_.config.max_prompt);
-    const std::uint64_t family = f.shared_prefixes ? static_cast<std::uint64_t>(random.in(0, 2)) : id;
-    const std::int64_t own_from = f.shared_prefixes ? random.in(0, length) : 0;
+    const std::uint64_t family = f.shared_prefixes ? static_cast<std::uint64_t>(random.in(0, f.tier ? 6 : 2)) : id;
+    const std::int64_t own_from = f.shared_prefixes ? random.in(f.tier ? length / 2 : 0, length) : 0;
     for (std::int64_t p = 0; p < length; ++p) {
       const std::uint64_t word = p < own_from ? toy::fold(family, static_cast<std::uint64_t>(p)) : random.next();
       r.prompt.push_back(static_cast<TokenId>(word % SimBook::kVocab));
@@ -112,6 +114,12 @@ class Simulation {
   void reset() {
     world_.count_all(SimKind::kReset);
     world_.book.check(world_.cache.reset(CacheReset::kDetach).has_value(), "a reset that detaches is never refused");
+  }
+  /// The tier refuses while transfers are in flight.
+  void reset_tier() {
+    if (!world_.tier) return;
+    world_.count_all(SimKind::kTierReset);
+    world_.book.check(world_.tier->tier.clear().has_value() == !step_.transfers_pending(), "a tier is cleared unless pages are in flight");
   }
   void pin(const SimAction& action) {
     world_.count_all(SimKind::kPins);

@@ -47,6 +47,11 @@ class ToyModel {
     std::fill_n(slots_.begin() + offset(block, 0), config_.block_size, toy::kPoison);
   }
 
+  /// The bytes of a block, as a host tier stores them.
+  [[nodiscard]] std::span<std::byte> page(BlockId block) noexcept {
+    return std::as_writable_bytes(std::span{slots_}.subspan(static_cast<std::size_t>(offset(block, 0)), static_cast<std::size_t>(config_.block_size)));
+  }
+
   /// The logits of batch.logit_rows, in order. Valid until the next call.
   std::span<const std::uint64_t> run(const BatchPlan& batch) {
     run_partly(batch, batch.num_tokens());
