@@ -55,8 +55,8 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
     stats.demoted += report.stats.demoted, stats.promoted += report.stats.promoted, stats.failed_loads += report.stats.failed_loads;
     stats.preempted_demote += report.stats.preempted_demote, stats.preempted_recompute += report.stats.preempted_recompute;
   }
-  WARN(kSeeds << " seeds, " << steps << " sealed steps, " << faults << " faults, " << model_ns / 1'000'000'000 << " s of model time, " << stats.demoted << " pages saved, "
-              << stats.promoted << " loaded, " << stats.failed_loads << " lost");
+  WARN(kSeeds << " seeds, " << steps << " sealed steps, " << faults << " faults, " << model_ns / 1'000'000'000 << " s of model time, "
+              << stats.demoted << " pages saved, " << stats.promoted << " loaded, " << stats.failed_loads << " lost");
   for (const std::int64_t count : {stats.demoted, stats.promoted, stats.preempted_demote, stats.preempted_recompute}) {
     CHECK(count >= static_cast<std::int64_t>(kSeeds));
   }

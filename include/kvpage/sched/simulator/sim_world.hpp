@@ -75,8 +75,8 @@ struct SimWorld {
         env{&book, c.costs},
         scheduler(c.limits, cache, Policies{AnyOrder::of(c.order), AnyAdmission::of(c.admission), {c.preempt_by_cost}}, env) {
     if (c.features.tier) {
-      tier.emplace(OffloadTierConfig{.num_slots = c.tier_slots, .page_bytes = c.pool.block_size * static_cast<std::int64_t>(sizeof(std::uint64_t)),
-                                     .block_size = c.pool.block_size});
+      const auto page_bytes = c.pool.block_size * static_cast<std::int64_t>(sizeof(std::uint64_t));
+      tier.emplace(OffloadTierConfig{.num_slots = c.tier_slots, .page_bytes = page_bytes, .block_size = c.pool.block_size});
       cache.use_tier(&tier->tier);
     }
     if (!c.features.namespaces) return;

@@ -49,7 +49,8 @@ class ToyModel {
 
   /// The bytes of a block, as a host tier stores them.
   [[nodiscard]] std::span<std::byte> page(BlockId block) noexcept {
-    return std::as_writable_bytes(std::span{slots_}.subspan(static_cast<std::size_t>(offset(block, 0)), static_cast<std::size_t>(config_.block_size)));
+    const auto slots = std::span{slots_}.subspan(static_cast<std::size_t>(offset(block, 0)), static_cast<std::size_t>(config_.block_size));
+    return std::as_writable_bytes(slots);
   }
 
   /// The logits of batch.logit_rows, in order. Valid until the next call.
