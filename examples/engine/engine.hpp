@@ -45,10 +45,9 @@ class Engine {
          const Tokenizer* tokenizer)
       : model_(model),
         env_{.env = &env},
-        share_prefixes_(config.cache.share_prefixes),
         cache_(model, cache_options(config)),
         sampler_(model.spec().vocab_size, end_tokens, tokenizer),
-        scheduler_(limits_for(config.limits, model), cache_.allocator(), policies, env_) {}
+        scheduler_(limits_for(config, model), cache_.allocator(), policies, env_) {}
 
   /// Accepts a request, or refuses it with the rule, the value and the limit; nothing is kept for a refused one.
   [[nodiscard]] Expected<Ticket, Refusal> submit(const GenerationRequest& request) {
@@ -149,7 +148,9 @@ class Engine {
   };
   using Scheduler = ContinuousScheduler<PageCache::Allocator, Policies, SchedulerSide>;
 
-  static SchedulerConfig limits_for(SchedulerConfig limits, const LanguageModel& model) {
+  static SchedulerConfig limits_for(const EngineConfig& config, const LanguageModel& model) {
+    SchedulerConfig limits = config.limits;
+    limits.share_prefixes = config.cache.share_prefixes;
     if (limits.budget_tokens == 0) limits.budget_tokens = model.step_tokens();
     if (limits.budget_tokens > model.step_tokens()) {
       throw_config_error("budget_tokens is above the rows that the model was loaded for", limits.budget_tokens, model.step_tokens(), "tokens");
@@ -176,8 +177,7 @@ class Engine {
             .priority = request.priority,
             .tenant = request.tenant,
             .start_by_ns = request.start_by_ns,
-            .finish_by_ns = request.finish_by_ns,
-            .max_hit_tokens = share_prefixes_ ? -1 : 0};
+            .finish_by_ns = request.finish_by_ns};
   }
 
   void run(const BatchPlan& plan) {
@@ -242,7 +242,6 @@ class Engine {
 
   LanguageModel& model_;
   SchedulerSide env_;
-  bool share_prefixes_;
   PageCache cache_;
   AnswerSampler sampler_;
   Scheduler scheduler_;

@@ -44,7 +44,7 @@ struct Answer {
 /// What a request took. Times are on the engine's clock.
 struct RequestMetrics {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;       ///< of the prompt, found in the prefix cache at its first admission
+  std::int64_t cached_tokens = 0;       ///< up to the first token: found in the prefix cache or its host tier, over all admissions
   std::int64_t positions_computed = 0;  ///< rows of all its answers, recomputed ones included
   std::int64_t recomputed_tokens = 0;
   std::int64_t preempted_keep = 0;

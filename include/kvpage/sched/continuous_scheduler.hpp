@@ -60,7 +60,7 @@ class ContinuousScheduler {
     core_.num_groups = pool.num_groups;
     core_.block_size = pool.block_size;
     for (std::int64_t g = 0; g < pool.num_groups; ++g) core_.has_windows = core_.has_windows || pool.window(g) > 0;
-    core_.pool_tokens = std::min(pool.num_blocks / pool.num_groups, pool.max_blocks_per_seq) * pool.block_size;
+    core_.pool_tokens = core_.longest_sequence();
     if (core_.pool_tokens < 1) throw_config_error("the pool needs a block per group", pool.num_blocks, pool.num_groups, "blocks");
     core_.reserve();
   }

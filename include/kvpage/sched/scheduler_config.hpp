@@ -23,6 +23,7 @@ struct SchedulerConfig {
   std::int64_t max_examined = 32;         ///< waiting requests that lack blocks which one step looks at
   std::int64_t shield_after = 3;          ///< preemptions after which a request is let run to its end
   std::int64_t max_aborts = 3;            ///< aborts in a row after which `abort` reports an error
+  bool share_prefixes = true;             ///< off: nothing is published and nothing found; then a preempted request computes all again
   bool reject_infeasible = false;         ///< refuse a request that StepCosts says cannot finish by its deadline, even alone
 
   /// Errors: ConfigError for each value that cannot work.

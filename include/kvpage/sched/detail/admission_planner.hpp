@@ -57,13 +57,23 @@ class AdmissionPlanner : public RowPlanner<Core> {
     return needed;
   }
 
-  /// Blocks that `r` misses until it has `num_tokens` tokens.
+  /// Blocks that a sequence misses until it has `num_tokens` tokens, if it keeps what it has.
   [[nodiscard]] std::int64_t missing(SeqId seq, std::int64_t num_tokens) const {
     const std::int64_t have = core_.blocks_of(core_.cache->num_tokens(seq));
     return std::max<std::int64_t>(0, core_.blocks_of(num_tokens) - have) * core_.num_groups;
   }
+  /// The same if it gives back what its windows have passed.
+  [[nodiscard]] std::int64_t missing_in_the_end(SeqId seq, std::int64_t num_tokens) const {
+    if (!core_.has_windows) return missing(seq, num_tokens);
+    std::int64_t blocks = 0;
+    for (std::int64_t g = 0; g < core_.num_groups; ++g) {
+      const BlockTable table = core_.cache->table(seq, g);
+      blocks += std::max<std::int64_t>(0, core_.held_blocks(g, num_tokens) - (std::ssize(table.blocks) - table.first_live));
+    }
+    return blocks;
+  }
   [[nodiscard]] std::int64_t missing_at_end(const Request& r, SeqId seq) const {
-    const std::int64_t blocks = missing(seq, r.final_tokens());
+    const std::int64_t blocks = missing_in_the_end(seq, r.final_tokens());
     if (r.forked) return blocks;
     const std::int64_t own = core_.blocks_of(r.final_tokens()) - r.prompt_tokens / core_.block_size;  // of each further answer
     return blocks + (r.num_children - 1) * own * core_.num_groups;
@@ -77,7 +87,7 @@ class AdmissionPlanner : public RowPlanner<Core> {
     if (!running_known_) sum_up_running();
     AdmissionView view = running_;
     view.chunk_blocks = missing(row.seq, row.first_pos + rows);
-    view.prompt_blocks = missing(row.seq, r.num_tokens());
+    view.prompt_blocks = missing_in_the_end(row.seq, r.num_tokens());
     view.full_blocks = missing_at_end(r, row.seq);
     view.growth_tokens = growth(r);
     return view;
@@ -94,7 +104,7 @@ class AdmissionPlanner : public RowPlanner<Core> {
   }
   void count_running(const Request& r, SeqId seq) {
     ++running_.num_running;
-    running_.running_prompt_blocks += missing(seq, r.num_tokens());
+    running_.running_prompt_blocks += missing_in_the_end(seq, r.num_tokens());
     running_.running_full_blocks += missing_at_end(r, seq);
     running_.running_growth_tokens += growth(r);
   }

@@ -74,6 +74,26 @@ struct SchedulerCore {
   }
 
   [[nodiscard]] std::int64_t blocks_of(std::int64_t num_tokens) const noexcept { return ceil_div(num_tokens, block_size); }
+  /// Blocks that a sequence of so many tokens holds in one group, in the smallest steps: what its window has passed is given back.
+  [[nodiscard]] std::int64_t held_blocks(std::int64_t group, std::int64_t num_tokens) const noexcept {
+    const std::int64_t window = cache->config().window(group);
+    return window == 0 ? blocks_of(num_tokens) : std::min(blocks_of(num_tokens), blocks_of(window + config.chunk_align) + 1);
+  }
+  [[nodiscard]] std::int64_t held_blocks(std::int64_t num_tokens) const noexcept {
+    std::int64_t blocks = 0;
+    for (std::int64_t g = 0; g < num_groups; ++g) blocks += held_blocks(g, num_tokens);
+    return blocks;
+  }
+  /// The longest sequence that the pool holds alone.
+  [[nodiscard]] std::int64_t longest_sequence() const noexcept {
+    const BlockAllocatorConfig& pool = cache->config();
+    std::int64_t blocks = 0;  // binary search: of the largest number of whole blocks that fits
+    for (std::int64_t too_many = pool.max_blocks_per_seq + 1; too_many - blocks > 1;) {
+      const std::int64_t middle = blocks + (too_many - blocks) / 2;
+      (held_blocks(middle * block_size) > pool.num_blocks ? too_many : blocks) = middle;
+    }
+    return blocks * block_size;
+  }
 
   /// Rows that are kept for a running answer: child 0 has those of its whole beam.
   [[nodiscard]] static std::int64_t row_weight(const Request& r) noexcept {
@@ -161,7 +181,7 @@ struct SchedulerCore {
   void publish(Request& r, bool partial_tail = false) {
     if constexpr (kIndexed) {
       const std::int64_t full = r.num_stored / block_size * block_size;
-      if (!partial_tail && full <= r.num_published) return;
+      if (!config.share_prefixes || (!partial_tail && full <= r.num_published)) return;
       PublishArgs args{.tokens = std::span<const TokenId>{r.tokens}.first(static_cast<std::size_t>(r.num_stored))};
       args.retention.recompute_ns_per_block = block_size * StepCosts{env->costs()}.prefill_ns_per_token;
       args.partial_tail = partial_tail;

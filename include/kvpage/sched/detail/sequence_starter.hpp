@@ -41,6 +41,7 @@ class SequenceStarter : public PlanBase<Core> {
  private:
   /// A full hit leaves a row that only looks; behind a window it would look one token further back than the hit kept.
   [[nodiscard]] std::int64_t longest_hit(const Request& r) const noexcept {
+    if (!core_.config.share_prefixes) return 0;
     const std::int64_t longest = r.beam && r.forked ? r.num_tokens() - 2 : core_.has_windows ? r.num_tokens() - 1 : r.num_tokens();
     return r.max_hit_tokens < 0 ? longest : std::min(longest, r.max_hit_tokens);
   }

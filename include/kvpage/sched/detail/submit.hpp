@@ -14,8 +14,8 @@ inline Unexpected<Refusal> refuse_request(RefusalKind kind, std::int64_t value, 
 template <class Core>
 std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_t new_tokens) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
+  if (!spec.beam || spec.num_samples == 1) return core.held_blocks(prompt + new_tokens - 1);
   const std::int64_t last = core.blocks_of(prompt + new_tokens - 1);
-  if (!spec.beam || spec.num_samples == 1) return last * core.num_groups;
   // Full blocks of the prompt are shared, unless a window has passed them when the beam starts again after a preemption. A reordered
   // beam may hold one more block per answer while it is copied.
   const std::int64_t shared = core.has_windows ? 0 : prompt / core.block_size;

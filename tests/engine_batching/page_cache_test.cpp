@@ -1,37 +1,12 @@
 /// \file Sharing, copying, evicting, demoting and releasing pages changes no bit of any answer, with every unwritten page full of NaN.
-#include "engine/tiny_models.hpp"
+#include "engine_batching/engine_fixture.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 
 namespace kvpage_test {
 namespace {
 
 using namespace kvpage::engine;
-
-/// What one request got: the logits behind each token that was fed, and the tokens.
-struct Answer {
-  std::vector<TokenId> ids;
-  std::vector<std::vector<float>> logits;
-  bool operator==(const Answer&) const = default;
-};
-
-/// Six tokens, greedily.
-Answer answer(SequenceRunner& runner, std::span<const TokenId> prompt) {
-  Answer got;
-  const auto keep = [&](std::int64_t, std::span<const float> logits) {
-    got.logits.emplace_back(logits.begin(), logits.end());
-    got.ids.push_back(static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
-    return true;
-  };
-  if (const auto started = runner.start(prompt, LogitRows::kLast, keep); !started) FAIL(started.error().message);
-  for (int i = 0; i < 5; ++i) {
-    const TokenId last = got.ids.back();
-    if (const auto appended = runner.append({&last, 1}, LogitRows::kLast, keep); !appended) FAIL(appended.error().message);
-  }
-  return got;
-}
 
 /// Two conversations that begin alike and come back, between texts that share nothing.
 std::vector<std::vector<TokenId>> conversations() {
@@ -69,37 +44,59 @@ ModelConfig config_of(const std::string& kernels, const std::string& kv_type, st
   return config;
 }
 
+GenerationRequest six_tokens(const std::vector<TokenId>& prompt) { return ask(prompt, 6); }
+
 /// The answers of a model that has a new cache for each prompt.
-std::vector<Answer> lonely_answers(const TinyFile& file, const std::string& kernels, const std::string& kv_type) {
+std::vector<Bits> lonely_answers(const TinyFile& file, const std::string& kernels, const std::string& kv_type) {
   const auto model = file.load(config_of(kernels, kv_type, 0));
-  std::vector<Answer> answers;
-  for (const auto& prompt : conversations()) {
-    SequenceRunner runner(*model, {.share_prefixes = false});
-    answers.push_back(answer(runner, prompt));
-    CHECK(runner.cached_tokens() == 0);
-  }
+  std::vector<Bits> answers;
+  for (const auto& prompt : conversations()) answers.push_back(alone(*model, six_tokens(prompt)));
   return answers;
 }
 
-/// Runs all prompts twice through one cache and compares every answer.
-CacheCounters check_answers(LanguageModel& model, const PageCacheOptions& options, const std::vector<Answer>& want, std::int64_t chunk) {
-  poison_pool(model);
-  SequenceRunner runner(model, options);
-  runner.set_chunk_tokens(chunk);
-  const auto prompts = conversations();
-  std::int64_t cached = 0;
-  for (std::size_t i = 0; i < 2 * prompts.size(); ++i) {
-    const std::size_t p = i % prompts.size();
-    INFO("prompt " << p << ", evict " << options.evict << ", chunk " << chunk);
-    CHECK((answer(runner, prompts[p]) == want[p]));
-    cached += runner.cached_tokens();
-    CHECK(runner.cached_tokens() < static_cast<std::int64_t>(prompts[p].size()));
+/// How prompts come: `at_once` of them, each in chunks of at most `chunk_tokens`.
+struct Company {
+  std::int64_t at_once = 1;
+  std::int64_t chunk_tokens = 512;
+
+  EngineConfig config(const PageCacheOptions& cache) const {
+    EngineConfig engine;
+    engine.limits.max_seqs = at_once;
+    engine.limits.max_chunk_tokens = chunk_tokens;
+    engine.cache = cache;
+    return engine;
   }
-  runner.finish();
-  runner.cache().allocator().check_invariants();
-  CHECK(runner.cache().allocator().capacity().used == 0);
+};
+
+/// Runs all prompts twice through one cache and compares every answer.
+CacheCounters check_answers(LanguageModel& model, const PageCacheOptions& options, const std::vector<Bits>& want, const Company& company) {
+  poison_pool(model);
+  TestEnv env;
+  TestEngine engine(model, company.config(options), {}, env, {}, nullptr);
+  const auto prompts = conversations();
+  std::int64_t cached = 0, window_released = 0;
+  for (std::size_t first = 0; first < 2 * prompts.size(); first += static_cast<std::size_t>(company.at_once)) {
+    std::vector<std::pair<kvpage::RequestId, std::size_t>> group;
+    for (std::size_t i = first; i < std::min(2 * prompts.size(), first + static_cast<std::size_t>(company.at_once)); ++i) {
+      group.emplace_back(engine.submit(six_tokens(prompts[i % prompts.size()])).value().id, i % prompts.size());
+    }
+    const Results results = run_all(engine);
+    for (const auto& [id, p] : group) {
+      INFO("prompt " << p << ", evict " << options.evict << ", " << company.at_once << " at once, chunk " << company.chunk_tokens);
+      const GenerationResult& result = results.of(id);
+      CHECK((Bits::of(result) == want[p]));
+      const bool preempted = result.metrics.preempted_recompute + result.metrics.preempted_demote > 0;
+      CHECK((preempted || result.metrics.cached_tokens < std::ssize(prompts[p])));
+      cached += result.metrics.cached_tokens;
+    }
+  }
+  window_released = engine.stats().window_released;
+  engine.cache().allocator().check_invariants();
+  CHECK(engine.cache().allocator().capacity().used == 0);
   CHECK((cached > 0) == options.share_prefixes);
-  return runner.cache().counters();
+  CacheCounters counters = engine.cache().counters();
+  counters.window_released = window_released;
+  return counters;
 }
 
 void add(CacheCounters& sum, const CacheCounters& one) {
@@ -113,15 +110,16 @@ void check_small_pool(const TinyModel& shape, std::int64_t pool_blocks, const st
   const auto want = lonely_answers(file, kernels, kv_type);
   const auto model = file.load(config_of(kernels, kv_type, pool_blocks));
   CacheCounters sum;
-  std::int64_t chunk = 512;
+  Company company;
   for (const std::string& evict : EvictionChoice::names()) {
     for (const std::int64_t tier_pages : {0, 24}) {
       PageCacheOptions options{.evict = evict, .host_tier_bytes = tier_pages * model->page_bytes(), .on_new_page = poison};
-      const CacheCounters counters = check_answers(*model, options, want, chunk);
+      const CacheCounters counters = check_answers(*model, options, want, company);
       CHECK(counters.peak_used_blocks <= pool_blocks);
       CHECK((counters.demoted > 0) == (tier_pages > 0));
       add(sum, counters);
-      chunk = chunk == 512 ? 7 : 512;
+      company.chunk_tokens = company.chunk_tokens == 512 ? 7 : 512;
+      company.at_once = company.at_once == 3 ? 1 : 3;
     }
   }
   INFO(kernels << ", " << kv_type);
@@ -153,63 +151,61 @@ TEST_CASE("engine.page_cache.damaged_pages_of_the_host_tier_shorten_the_hit", "[
     const auto want = lonely_answers(file, "cpu", "f16");
     const auto model = file.load(config_of("cpu", "f16", shape.window > 0 ? 16 : 8));
     poison_pool(*model);
-    SequenceRunner runner(*model, {.host_tier_bytes = 64 * model->page_bytes(), .on_new_page = poison});
+    TestEnv env;
+    PageCacheOptions options{.host_tier_bytes = 64 * model->page_bytes(), .on_new_page = poison};
+    TestEngine engine(*model, Company{}.config(options), {}, env, {}, nullptr);
     const auto prompts = conversations();
-    const std::span<std::byte> pages = runner.cache().host_tier_pages();
+    const std::span<std::byte> pages = engine.cache().host_tier_pages();
     for (std::size_t i = 0; i < 4 * prompts.size(); ++i) {
       INFO(shape.architecture << ", request " << i);
-      const std::int64_t promoted = runner.cache().counters().promoted;
-      CHECK((answer(runner, prompts[i % prompts.size()]) == want[i % prompts.size()]));
-      // Whole pages behind a damaged one are not counted: no prompt found them.
-      const std::int64_t promoted_tokens = (runner.cache().counters().promoted - promoted) * model->pool_shape().block_size;
-      if (shape.window == 0) CHECK(promoted_tokens <= runner.cached_tokens() + 1);  // the last one is computed again for its logits
+      const auto id = engine.submit(six_tokens(prompts[i % prompts.size()])).value().id;
+      CHECK((Bits::of(run_all(engine).of(id)) == want[i % prompts.size()]));
       // One bit of every other page: the tier finds the content, and its checksum the damage.
       for (std::size_t at = 100; at < pages.size(); at += 2 * static_cast<std::size_t>(model->page_bytes())) pages[at] ^= std::byte{4};
     }
-    CHECK(runner.cache().counters().failed_loads > 0);
-    CHECK(runner.cache().counters().promoted > 0);
-    runner.finish();
-    runner.cache().allocator().check_invariants();
+    CHECK(engine.cache().counters().failed_loads > 0);
+    CHECK(engine.cache().counters().promoted > 0);
+    engine.cache().allocator().check_invariants();
   }
 }
 
 TEST_CASE("engine.page_cache.a_load_larger_than_the_pool_comes_in_parts", "[engine]") {
   const TinyFile file(every_switch());
-  const auto a = some_ids(100, 3), b = some_ids(100, 4);
+  const auto a = six_tokens(some_ids(100, 3)), b = six_tokens(some_ids(100, 4));
   const auto model = file.load(config_of("cpu", "f16", 16));
-  const std::int64_t block_size = model->pool_shape().block_size, full_blocks = std::ssize(a) / block_size;
+  const std::int64_t block_size = model->pool_shape().block_size, full_blocks = std::ssize(a.prompt_ids) / block_size;
   REQUIRE(full_blocks * model->cache_groups().num_groups() > 16);
-  const auto alone = [&](const std::vector<TokenId>& prompt) {
-    SequenceRunner runner(*model, {.share_prefixes = false});
-    return answer(runner, prompt);
-  };
-  const Answer want_a = alone(a), want_b = alone(b);
+  const Bits want_a = alone(*model, a), want_b = alone(*model, b);
   poison_pool(*model);
-  SequenceRunner runner(*model, {.host_tier_bytes = 200 * model->page_bytes(), .on_new_page = poison});
-  const CacheCounters& counters = runner.cache().counters();
-  CHECK((answer(runner, a) == want_a));
+  TestEnv env;
+  const PageCacheOptions options{.host_tier_bytes = 200 * model->page_bytes(), .on_new_page = poison};
+  TestEngine engine(*model, Company{}.config(options), {}, env, {}, nullptr);
+  const auto run = [&](const GenerationRequest& request) {
+    const auto id = engine.submit(request).value().id;
+    return run_all(engine).of(id);
+  };
+  const CacheCounters& counters = engine.cache().counters();
+  CHECK((Bits::of(run(a)) == want_a));
   for (int i = 0; i < 2; ++i) {
     INFO("round " << i);
-    CHECK((answer(runner, b) == want_b));
-    const CacheCounters before = counters;
-    CHECK((answer(runner, a) == want_a));
-    CHECK(counters.promoted - before.promoted >= full_blocks);
-    CHECK(runner.cached_tokens() >= full_blocks * block_size);
-    // Hardly a page of this sequence fell behind a window; those that the load took and left empty are no such pages.
-    CHECK(counters.window_released - before.window_released < full_blocks);
+    CHECK((Bits::of(run(b)) == want_b));
+    const std::int64_t promoted = counters.promoted;
+    const GenerationResult again = run(a);
+    CHECK((Bits::of(again) == want_a));
+    CHECK(counters.promoted - promoted >= full_blocks);
+    CHECK(again.metrics.cached_tokens >= full_blocks * block_size);
   }
-  CHECK((answer(runner, a) == want_a));
+  CHECK((Bits::of(run(a)) == want_a));
   CHECK(counters.failed_loads == 0);
-  runner.finish();
-  runner.cache().allocator().check_invariants();
-  CHECK(runner.cache().allocator().capacity().used == 0);
+  engine.cache().allocator().check_invariants();
+  CHECK(engine.cache().allocator().capacity().used == 0);
 }
 
 TEST_CASE("engine.page_cache.without_sharing_every_position_is_computed", "[engine]") {
   const TinyFile file(every_switch());
   const auto want = lonely_answers(file, "cpu", "f16");
   const auto model = file.load(config_of("cpu", "f16", 16));
-  const CacheCounters counters = check_answers(*model, {.share_prefixes = false, .on_new_page = poison}, want, 512);
+  const CacheCounters counters = check_answers(*model, {.share_prefixes = false, .on_new_page = poison}, want, {});
   CHECK(counters.copies == 0);
   CHECK(counters.evictions == 0);
   CHECK(counters.window_released > 0);
@@ -223,7 +219,7 @@ TEST_CASE("engine.page_cache.tables_of_window_layers_outgrow_the_pool", "[engine
   REQUIRE(roomy->cache_groups().window_tokens == std::vector<std::int64_t>{11});
   const auto want = lonely_answers(file, "cpu", "f16");
   const auto model = file.load(config_of("cpu", "f16", 4));
-  const CacheCounters counters = check_answers(*model, {.host_tier_bytes = 8 * model->page_bytes(), .on_new_page = poison}, want, 512);
+  const CacheCounters counters = check_answers(*model, {.host_tier_bytes = 8 * model->page_bytes(), .on_new_page = poison}, want, {});
   CHECK(counters.window_released > 0);
   CHECK(counters.evictions > 0);
 }
