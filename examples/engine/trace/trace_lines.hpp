@@ -1,4 +1,4 @@
-/// \file What the lines of a recorded trace say: its header, a request, a planned step and what else befell requests. docs/traces.md describes the format.
+/// \file What the lines of a recorded trace say: its header, requests and their ends, planned steps. docs/traces.md describes the format.
 #pragma once
 
 #include <kvpage/cache/block_allocator_config.hpp>

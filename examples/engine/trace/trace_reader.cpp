@@ -159,6 +159,10 @@ Expected<void, TraceError> TraceReader::read_header() {
   return {};
 }
 
+Expected<std::int64_t, TraceError> TraceReader::time_ns(const TraceLine& line) const {
+  return placed(*this, line, [&] { return detail::optional_number(line.fields, "t_ns"); });
+}
+
 Expected<TraceRequest, TraceError> TraceReader::request(const TraceLine& line) const {
   return placed(*this, line, [&] {
     const json& f = line.fields;
@@ -210,7 +214,9 @@ Expected<TracePreemption, TraceError> TraceReader::preemption(const TraceLine& l
                                .answer = answer_of(line.fields)};
     const std::string how = detail::name(detail::field(line.fields, "how"), "how");
     const auto found = std::find(kPreemptionNames.begin(), kPreemptionNames.end(), how);
-    if (found == kPreemptionNames.end()) throw detail::BadField("\"how\" must be \"keep\", \"demote\" or \"recompute\", not \"" + how + "\"");
+    if (found == kPreemptionNames.end()) {
+      throw detail::BadField("\"how\" must be \"keep\", \"demote\" or \"recompute\", not \"" + how + "\"");
+    }
     preemption.kind = static_cast<TracePreemptionKind>(found - kPreemptionNames.begin());
     return preemption;
   });

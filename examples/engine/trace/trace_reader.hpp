@@ -38,6 +38,8 @@ class TraceReader {
   /// True once the end was reached in the middle of a line.
   [[nodiscard]] bool cut_short() const noexcept { return cut_short_; }
 
+  /// When the line was written; 0 = it does not say.
+  [[nodiscard]] Expected<std::int64_t, TraceError> time_ns(const TraceLine& line) const;
   /// What the lines of a kind say.
   [[nodiscard]] Expected<TraceRequest, TraceError> request(const TraceLine& line) const;
   [[nodiscard]] Expected<TraceFinish, TraceError> finish(const TraceLine& line) const;

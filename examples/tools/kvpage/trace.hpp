@@ -29,8 +29,28 @@ struct TracePageOptions {
   std::int64_t steps_per_frame = 1;
 };
 
+struct TraceExportOptions {
+  std::string file;
+  std::string perfetto;  ///< the file to write
+};
+
+struct TraceSimulateOptions {
+  std::uint64_t seed = 1;
+  std::int64_t count = 1;
+  std::string from;    ///< a kept run; empty = seeds
+  std::string output;  ///< keeps the first run that fails, or the first one
+};
+
+struct TraceShrinkOptions {
+  std::string file;
+  std::string output;
+};
+
 int trace_replay(const TraceReplayOptions& options);
 int trace_generate(const TraceGenerateOptions& options);
 int trace_page(const TracePageOptions& options);
+int trace_export(const TraceExportOptions& options);
+int trace_simulate(const TraceSimulateOptions& options);
+int trace_shrink(const TraceShrinkOptions& options);
 
 }  // namespace kvpage::cli

@@ -2,6 +2,7 @@
 #include "engine/trace/cache_replay.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/trace.hpp"
+#include "tools/kvpage/trace_io.hpp"
 
 #include <kvpage/base/error.hpp>
 
@@ -95,13 +96,12 @@ nlohmann::ordered_json to_json(const std::vector<PoolResult>& pools) {
 }  // namespace
 
 int trace_replay(const TraceReplayOptions& options) {
-  auto reader = engine::TraceReader::open(options.file);
-  if (!reader) throw Failure(kExitLoad, reader.error().message);
-  const auto requests = engine::read_requests(*reader);
+  auto reader = open_trace(options.file);
+  const auto requests = engine::read_requests(reader);
   if (!requests) throw Failure(kExitLoad, requests.error().message);
   if (requests->empty()) throw Failure(kExitLoad, options.file + ": the trace holds no request (no line of kind \"submit\")");
-  if (reader->cut_short()) std::fprintf(stderr, "kvpage: %s ends in the middle of a line; that line is left out\n", options.file.c_str());
-  const engine::TraceHeader& header = reader->header();
+  warn_if_cut_short(reader, options.file);
+  const engine::TraceHeader& header = reader.header();
   engine::ReplayConfig config;
   config.block_size = options.block_size > 0 ? options.block_size : header.block_size > 0 ? header.block_size : 16;
   config.partial_hits = options.partial_hits;

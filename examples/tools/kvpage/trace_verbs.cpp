@@ -62,24 +62,57 @@ Verb add_generate(CLI::App& trace) {
 
 Verb add_page(CLI::App& trace) {
   auto o = std::make_shared<TracePageOptions>();
-  auto* app = trace.add_subcommand("page", "Draw the block map of a recorded run as one HTML page, step by step");
+  auto* app = trace.add_subcommand("page", "Draw requests and blocks of a recorded run as one HTML page, step by step");
   app->add_option("FILE", o->file, "trace with cache events")->required();
   app->add_option("-o,--output", o->output, "HTML file")->required();
   app->add_option("--every", o->steps_per_frame, "steps per position of the slider; more make the page smaller")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->capture_default_str();
-  app->footer("Example:\n  kvpage trace page run.jsonl -o blocks.html");
+  app->footer("Example:\n  kvpage trace page run.jsonl -o run.html");
   return {app, [o] { return within_memory("a trace of a smaller pool, or a larger --every", [&] { return trace_page(*o); }); }};
+}
+
+Verb add_export(CLI::App& trace) {
+  auto o = std::make_shared<TraceExportOptions>();
+  auto* app = trace.add_subcommand("export", "Write a recorded run for the trace viewer of Perfetto or Chrome");
+  app->add_option("FILE", o->file, "trace of a run")->required();
+  app->add_option("--perfetto", o->perfetto, "JSON file of trace events, for ui.perfetto.dev or chrome://tracing")->required();
+  app->footer("Example:\n  kvpage trace export run.jsonl --perfetto run.json");
+  return {app, [o] { return within_memory("a shorter trace", [&] { return trace_export(*o); }); }};
+}
+
+Verb add_simulate(CLI::App& trace) {
+  auto o = std::make_shared<TraceSimulateOptions>();
+  auto* app = trace.add_subcommand("simulate", "Run the scheduler in simulated worlds with faults, and judge every step");
+  auto* seed = app->add_option("--seed", o->seed, "the world, its requests and its faults; equal seeds give equal runs")->capture_default_str();
+  auto* count = app->add_option("--count", o->count, "number of seeds, from --seed on")
+                    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+                    ->capture_default_str();
+  app->add_option("--from", o->from, "a run that was kept with --out: replayed, and its digest compared")->excludes(seed)->excludes(count);
+  app->add_option("-o,--out", o->output, "keep the actions of the first run that fails, or of the first one");
+  app->footer("Exit code 1: a rule is broken, or a kept run went differently.\n"
+              "Example:\n  kvpage trace simulate --seed 1 --count 500 --out run.sim\n  kvpage trace simulate --from run.sim");
+  return {app, [o] { return trace_simulate(*o); }};
+}
+
+Verb add_shrink(CLI::App& trace) {
+  auto o = std::make_shared<TraceShrinkOptions>();
+  auto* app = trace.add_subcommand("shrink", "Shorten a kept simulation that fails to the actions that matter");
+  app->add_option("FILE", o->file, "a run that was kept with kvpage trace simulate --out")->required();
+  app->add_option("-o,--out", o->output, "keep the short run");
+  app->footer("Exit code 1: the run breaks no rule.\nExample:\n  kvpage trace shrink run.sim --out short.sim");
+  return {app, [o] { return trace_shrink(*o); }};
 }
 
 }  // namespace
 
 Verb add_trace(CLI::App& root) {
-  auto* app = root.add_subcommand("trace", "Replay, draw and make traces of the KV cache");
+  auto* app = root.add_subcommand("trace", "Draw, export and replay recorded runs; simulate the scheduler");
   app->require_subcommand(1);
   app->footer("Example:\n  kvpage trace generate scan -o scan.jsonl && kvpage trace replay scan.jsonl\n"
-              "See kvpage trace replay --help, kvpage trace generate --help, kvpage trace page --help");
-  const std::vector<Verb> verbs{add_replay(*app), add_generate(*app), add_page(*app)};
+              "Each verb has examples of its own: kvpage trace page --help");
+  const std::vector<Verb> verbs{add_page(*app),     add_export(*app),   add_replay(*app),
+                                add_generate(*app), add_simulate(*app), add_shrink(*app)};
   return {app, [verbs] {
             for (const Verb& verb : verbs) {
               if (verb.app->parsed()) return verb.action();
