@@ -49,11 +49,11 @@ inline kvpage::BatchPlan plan_step(const kvpage::engine::LanguageModel& model, s
   return plan;
 }
 
-/// A config whose pool holds `num_seqs` sequences of `context_tokens` in any number of cache groups, and all their logits at once.
+/// A config whose pool holds `num_seqs` sequences of `context_tokens` in up to 8 cache groups, and all their logits at once.
 inline kvpage::engine::ModelConfig batch_config(std::string kernels, std::int64_t num_seqs, std::int64_t context_tokens) {
   auto config = tiny_config(std::move(kernels), "f16", 2);
   config.pool_tokens = context_tokens;
-  config.pool_blocks = num_seqs * kvpage::ceil_div(context_tokens, config.block_size) * 2;
+  config.pool_blocks = num_seqs * kvpage::ceil_div(context_tokens, config.block_size) * 8;
   config.step_tokens = config.logit_rows = num_seqs * 16;
   return config;
 }

@@ -98,9 +98,10 @@ void ProfileReport::finish() {
 std::string ProfileReport::text() {
   finish();
   const std::string isa(model_.isa().empty() ? "the widest instruction set" : model_.isa());
-  return line("ceilings of %d threads, %s: %.0f GMAC/s of codes, %.0f GMAC/s of floats, %.1f GB/s read\n", model_.num_threads(), isa.c_str(),
-              ceilings_.code_macs / 1e9, ceilings_.float_macs / 1e9, ceilings_.memory_bytes / 1e9) +
-         phase_text("prefill", profile_.prefill, ceilings_) + phase_text("decode", profile_.decode, ceilings_) +
+  const std::string ceilings = line("ceilings of %d threads, %s: %.0f GMAC/s of codes, %.0f GMAC/s of floats, %.1f GB/s read\n",
+                                    model_.num_threads(), isa.c_str(), ceilings_.code_macs / 1e9, ceilings_.float_macs / 1e9,
+                                    ceilings_.memory_bytes / 1e9);
+  return ceilings + phase_text("prefill", profile_.prefill, ceilings_) + phase_text("decode", profile_.decode, ceilings_) +
          "per step; caller = between the model's launches; above 100 % of a ceiling = data from caches\n";
 }
 
