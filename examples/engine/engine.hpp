@@ -3,7 +3,7 @@
 
 #include "engine/answer_sampler.hpp"
 #include "engine/engine_env.hpp"
-#include "engine/finish_names.hpp"
+#include "engine/engine_trace.hpp"
 #include "engine/page_cache.hpp"
 #include "engine/policy_names.hpp"
 #include "engine/request_ledger.hpp"
@@ -61,7 +61,7 @@ class Engine {
     }
     ++next_id_;
     ledger_.open(*ticket, request, env_.now_ns());
-    if (recorder_ != nullptr) record_submit(request);
+    if (trace_) trace_.submit(id, request);
     return ticket;
   }
 
@@ -89,9 +89,10 @@ class Engine {
 
   /// Gets each plan between its seal and the forward pass: for tests, for baselines, for whoever counts.
   void on_plan(std::function<void(const BatchPlan&)> observer) { observer_ = std::move(observer); }
-  /// Records requests, steps and pages from now on; null = no more. Requires: the recorder outlives the engine or the next call.
+  /// Records requests, steps and pages; null = no more. Requires: no request is in flight; the recorder outlives the engine or the next
+  /// call.
   void record_into(TraceRecorder* recorder) noexcept {
-    recorder_ = recorder;
+    trace_ = EngineTrace(recorder);
     cache_.record_into(recorder);
   }
 
@@ -181,8 +182,9 @@ class Engine {
   }
 
   void run(const BatchPlan& plan) {
-    if (recorder_ != nullptr) record_plan(plan);
+    if (trace_) trace_.plan(plan);
     scheduler_.seal().value();
+    if (trace_) trace_.transfers(plan);
     const std::int64_t sealed_ns = env_.now_ns();
     const auto promotions = cache_.begin_step(plan);
     const std::int64_t begin_ns = env_.now_ns();
@@ -216,28 +218,7 @@ class Engine {
       output_.finished.back().answers = sampler_.finish(event.request);
     }
     env_.events.clear();
-    if (recorder_ != nullptr) record_finished();
-  }
-
-  void record_submit(const GenerationRequest& request) {
-    TraceRequest submitted;
-    submitted.id = request.name, submitted.prompt_ids = request.prompt_ids, submitted.max_tokens = request.max_tokens;
-    recorder_->submit(submitted);
-  }
-  void record_plan(const BatchPlan& plan) {
-    std::vector<engine::PlannedRow> rows;
-    for (std::size_t s = 0; s < plan.owners.size(); ++s) {
-      const QuerySpan& span = plan.sequences[s];
-      rows.push_back({ledger_.name_of(plan.owners[s].request), plan.owners[s].seq, span.first_pos, span.q_count});
-    }
-    recorder_->plan(rows);
-  }
-  void record_finished() {
-    for (const GenerationResult& result : output_.finished) {
-      const Answer& first = result.answers.front();
-      recorder_->finish({.id = result.name, .reason = std::string(name_of(first.finish)), .output_ids = first.ids});
-      recorder_->capacity(cache_.allocator().capacity());
-    }
+    if (trace_) trace_.finish(output_, cache_.allocator().capacity());
   }
 
   LanguageModel& model_;
@@ -249,7 +230,7 @@ class Engine {
   std::vector<SampleResult> results_;
   StepOutput output_;
   std::function<void(const BatchPlan&)> observer_;
-  TraceRecorder* recorder_ = nullptr;
+  EngineTrace trace_;
   std::uint64_t next_id_ = 1;
 };
 

@@ -50,8 +50,6 @@ class RequestLedger {
     auto node = open_.extract(id.value);
     return std::move(node.mapped());
   }
-  /// The name that the client gave.
-  [[nodiscard]] const std::string& name_of(RequestId id) const { return open_.at(id.value).name; }
 
  private:
   std::unordered_map<std::uint64_t, GenerationResult> open_;

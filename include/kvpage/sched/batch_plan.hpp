@@ -6,6 +6,7 @@
 #include <kvpage/cache/block_table.hpp>
 #include <kvpage/cache/kv_slot.hpp>
 #include <kvpage/cache/query_span.hpp>
+#include <kvpage/sched/request.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,6 +20,14 @@ struct PlannedOwner {
   std::uint32_t child = 0;  ///< which of the request's answers
   SeqId seq{};
   NamespaceId name_space{};
+  std::int64_t cached_tokens = -1;  ///< of an answer that this step admits: rows that its prefix hit saved; -1 = it ran before
+};
+
+/// An answer that this step takes its row from.
+struct PlannedPreemption {
+  RequestId request{};
+  std::uint32_t child = 0;
+  PreemptionKind kind{};
 };
 
 /// One token to be drawn from a row of logits. Several samples may share a row (the first tokens of n answers).
@@ -70,6 +79,7 @@ struct BatchPlan {
   std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
   std::vector<BlockDemotion> demotions;    // in order; filled by the seal
   std::vector<BlockPromotion> promotions;  // in order
+  std::vector<PlannedPreemption> preemptions;  // to look at: the scheduler has done it when the plan is sealed
   std::vector<PlannedOwner> loading;     // whose blocks the promotions fill
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
@@ -84,7 +94,7 @@ struct BatchPlan {
   /// Empties the plan for `num_groups` cache groups and keeps its memory.
   void clear(std::int64_t num_groups = 1) {
     sequences.clear(), owners.clear(), tokens.clear(), positions.clear(), kv_lens.clear();
-    demotions.clear(), promotions.clear(), loading.clear(), copies.clear(), logit_rows.clear(), samples.clear();
+    demotions.clear(), promotions.clear(), loading.clear(), copies.clear(), logit_rows.clear(), samples.clear(), preemptions.clear();
     groups.resize(static_cast<std::size_t>(num_groups));
     for (PlannedGroup& group : groups) group.indptr.assign(1, 0), group.block_ids.clear(), group.write_slots.clear();
   }

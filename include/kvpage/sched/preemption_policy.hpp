@@ -8,13 +8,6 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// What giving way costs a sequence.
-enum class PreemptionKind : std::uint8_t {
-  kKeep,       ///< its row; its blocks stay
-  kDemote,     ///< its blocks; what overwrites them saves them in the host tier, and it comes back as a hit that the tier continues
-  kRecompute,  ///< its blocks; what is overwritten before it comes back is computed again
-};
-
 /// A sequence that may give way. Who may not: the leader, rows of a sealed step, and whoever is not behind the beneficiary.
 struct PreemptionCandidate {
   std::int64_t base_priority = 0;  ///< 0 = most urgent

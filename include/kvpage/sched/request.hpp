@@ -19,6 +19,13 @@ enum class RequestState : std::uint8_t {
 };
 inline constexpr std::int64_t kNumRequestStates = 5;
 
+/// What giving way costs a sequence.
+enum class PreemptionKind : std::uint8_t {
+  kKeep,       ///< its row; its blocks stay
+  kDemote,     ///< its blocks; what overwrites them saves them in the host tier, and it comes back as a hit that the tier continues
+  kRecompute,  ///< its blocks; what is overwritten before it comes back is computed again
+};
+
 /// Why a request ended.
 enum class FinishReason : std::uint8_t {
   kNone,

@@ -83,6 +83,7 @@ struct PlanRecord {
     loads.reserve(num_rows), forks.reserve(num_rows), ended.reserve(num_rows);
     batch.sequences.reserve(num_rows), batch.owners.reserve(num_rows), batch.kv_lens.reserve(num_rows);
     batch.logit_rows.reserve(num_rows), batch.samples.reserve(num_rows), batch.copies.reserve(2 * num_rows);
+    batch.preemptions.reserve(2 * num_rows);
     batch.tokens.reserve(num_tokens), batch.positions.reserve(num_tokens);
     batch.groups.resize(num_groups);
     for (PlannedGroup& group : batch.groups) {

@@ -12,7 +12,8 @@ void write_sequence(const Core& core, BatchPlan& batch, const PlannedRow& row) {
   const Request& r = core.requests[row.slot];
   const std::int64_t end = row.first_pos + row.count;
   batch.sequences.push_back({.q_begin = batch.num_tokens(), .q_count = row.count, .first_pos = row.first_pos});
-  batch.owners.push_back({.request = r.id, .child = r.child, .seq = row.seq, .name_space = r.name_space});
+  batch.owners.push_back({.request = r.id, .child = r.child, .seq = row.seq, .name_space = r.name_space,
+                          .cached_tokens = row.admitted ? row.hit_tokens : -1});
   batch.kv_lens.push_back(end);
   batch.tokens.insert(batch.tokens.end(), r.tokens.begin() + row.first_pos, r.tokens.begin() + end);
   for (std::int64_t p = row.first_pos; p < end; ++p) batch.positions.push_back(p);
@@ -60,6 +61,10 @@ void write_plan(Core& core) {
     if (row.count == 0) break;
     write_sequence(core, step.batch, row);
     write_samples(core, step.batch, row);
+  }
+  for (const Victim& victim : step.victims) {
+    const Request& r = core.requests[victim.slot];
+    step.batch.preemptions.push_back({.request = r.id, .child = r.child, .kind = victim.kind});
   }
   if constexpr (Core::kTiered) write_promotions(core);
   const auto copies = step.txn->copies();

@@ -1,0 +1,96 @@
+/// \file EngineTrace: what an engine does, on its way into a recorded trace.
+#pragma once
+
+#include "engine/finish_names.hpp"
+#include "engine/generation_request.hpp"
+#include "engine/step_output.hpp"
+#include "engine/trace/trace_recorder.hpp"
+
+#include <kvpage/sched/batch_plan.hpp>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace kvpage::engine {
+
+/// Requests are recorded under their names, or, without one of their own, under the numbers of their tickets. Without a recorder it is
+/// false and does nothing.
+class EngineTrace {
+ public:
+  EngineTrace() = default;
+  explicit EngineTrace(TraceRecorder* recorder) noexcept : recorder_(recorder) {}
+  explicit operator bool() const noexcept { return recorder_ != nullptr; }
+
+  void submit(RequestId id, const GenerationRequest& request) {
+    TraceRequest submitted;
+    submitted.id = name(id, request.name);
+    submitted.prompt_ids = request.prompt_ids;
+    submitted.max_tokens = request.max_tokens;
+    submitted.num_answers = request.num_candidates();
+    recorder_->submit(submitted);
+  }
+
+  /// Of the step that is sealed next.
+  void plan(const BatchPlan& plan) {
+    for (const PlannedPreemption& victim : plan.preemptions) {
+      recorder_->preempt({.id = names_.at(victim.request.value), .answer = victim.child, .kind = kind_of(victim.kind)});
+    }
+    rows_.clear();
+    for (std::size_t s = 0; s < plan.owners.size(); ++s) {
+      const PlannedOwner& owner = plan.owners[s];
+      const QuerySpan& span = plan.sequences[s];
+      rows_.push_back({.id = names_.at(owner.request.value), .seq = owner.seq, .first_position = span.first_pos,
+                       .num_tokens = span.q_count, .answer = owner.child, .cached_tokens = owner.cached_tokens});
+    }
+    recorder_->plan(rows_);
+  }
+
+  /// Of a plan that was just sealed.
+  void transfers(const BatchPlan& plan) {
+    if (plan.loading.empty() && plan.demotions.empty()) return;
+    const auto promoted = static_cast<std::int64_t>(plan.promotions.size());
+    const auto demoted = static_cast<std::int64_t>(plan.demotions.size());
+    recorder_->transfer({.demoted_blocks = demoted, .promoted_blocks = promoted});
+    for (const PlannedOwner& owner : plan.loading) {
+      recorder_->transfer({.id = names_.at(owner.request.value), .answer = owner.child});
+    }
+  }
+
+  void finish(const StepOutput& output, const CapacitySnapshot& capacity) {
+    for (const GenerationResult& result : output.finished) {
+      for (std::uint32_t answer = 0; answer < result.answers.size(); ++answer) {
+        recorder_->finish({.id = names_.at(result.request.value), .answer = answer,
+                           .reason = std::string(name_of(result.answers[answer].finish)), .output_ids = result.answers[answer].ids});
+      }
+      names_.erase(result.request.value);
+    }
+    if (!output.finished.empty()) recorder_->capacity(capacity);
+  }
+
+ private:
+  /// Ids of a trace are unique.
+  const std::string& name(RequestId id, const std::string& wanted) {
+    const std::string number = std::to_string(id.value);
+    const bool taken = wanted.empty() || !used_.insert(wanted).second;
+    return names_[id.value] = taken ? wanted + (wanted.empty() ? "" : "#") + number : wanted;
+  }
+
+  static TracePreemptionKind kind_of(PreemptionKind kind) noexcept {
+    switch (kind) {
+      case PreemptionKind::kKeep: return TracePreemptionKind::kKeep;
+      case PreemptionKind::kDemote: return TracePreemptionKind::kDemote;
+      case PreemptionKind::kRecompute: break;
+    }
+    return TracePreemptionKind::kRecompute;
+  }
+
+  TraceRecorder* recorder_ = nullptr;
+  std::unordered_map<std::uint64_t, std::string> names_;  // of requests in flight
+  std::unordered_set<std::string> used_;
+  std::vector<PlannedRow> rows_;
+};
+
+}  // namespace kvpage::engine
