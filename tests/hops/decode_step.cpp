@@ -1,8 +1,7 @@
 /// \file A small model gives one token from a cache that holds the prompt: the calls of that decode step are recorded.
-#include "engine/generation.hpp"
+#include "engine/engine.hpp"
 #include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
-#include "engine/tokenizer/stream_detokenizer.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "hops/trace.hpp"
 #include "loader/temp_dir.hpp"
@@ -25,23 +24,22 @@ T loaded(kvpage::Expected<T, LoadError> result) {
   return std::move(*result);
 }
 
-/// Runs the prompt, then records one step of generate; returns the number of calls.
+/// Runs the prompt, then records one step of the engine; returns the number of calls.
 std::int64_t trace_decode_step(LanguageModel& model, const Tokenizer& tokenizer, const std::string& log) {
-  SequenceRunner runner(model);
-  const std::vector<TokenId> prompt = tokenizer.encode("then an hour");
-  if (!runner.append(prompt, LogitRows::kLast)) throw std::runtime_error("the prompt step failed");
+  SystemEnv env;
+  Engine<NamedPolicies, SystemEnv> engine(model, {}, {}, env, {}, &tokenizer);
+  GenerationRequest request;
+  request.prompt_ids = tokenizer.encode("then an hour");
+  request.max_tokens = 3;
+  request.sampling.temperature = 0;
+  if (!engine.submit(request)) throw std::runtime_error("the request was refused");
+  if (engine.step().tokens.size() != 1) throw std::runtime_error("the prompt step failed");
 
-  StreamDetokenizer text(tokenizer);
-  std::string answer;
-  GenerationOptions options;
-  options.sampling.temperature = 0;
-  options.max_tokens = 1;
-  const std::vector<TokenId> next{prompt.front()};
   kvpage_test::trace::start();
-  const auto generated = generate(runner, prompt, next, options, [&](TokenId id) { answer += text.push(id); }, {});
+  const StepOutput& output = engine.step();
   const std::int64_t num_calls = kvpage_test::trace::stop(log);
-  if (!generated) throw std::runtime_error(generated.error().message);
-  if (generated->ids.size() != 1) throw std::runtime_error("one token was wanted");
+  if (!output.status.ok()) throw std::runtime_error(output.status.message());
+  if (output.tokens.size() != 1 || output.num_tokens != 1) throw std::runtime_error("one token was wanted");
   return num_calls;
 }
 
