@@ -13,7 +13,7 @@ namespace kvpage::engine {
 
 /// A prompt and how to continue it. The text that it gets depends on nothing else: not on other requests, nor on when it came.
 struct GenerationRequest {
-  std::string name;                   ///< for reports and traces; need not be unique
+  std::string name{};                 ///< for reports and traces; need not be unique
   std::vector<TokenId> prompt_ids{};  ///< at least one
   std::int64_t max_tokens = 16;
   std::int64_t min_tokens = 0;        ///< no end token, stop token or stop string ends the answer before it has so many

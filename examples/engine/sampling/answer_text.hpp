@@ -26,6 +26,7 @@ class AnswerText {
     if (stops != nullptr) matcher_.emplace(*stops);
   }
 
+  void reserve(std::size_t bytes) { text_.reserve(bytes); }
   /// Appends a token. Requires: not stopped.
   void push(TokenId id) {
     ++num_tokens_;

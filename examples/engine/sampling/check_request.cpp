@@ -61,7 +61,9 @@ Checked check_stops(const GenerationRequest& request, std::int64_t vocab_size, b
   for (const std::string& stop : request.stop_strings) {
     const auto bytes = static_cast<std::int64_t>(stop.size());
     if (bytes == 0) return refuse("stop_strings must not hold an empty one", 0, 1, "bytes");
-    if (bytes > Limits::kStopStringBytes) return refuse("stop_strings holds one that is too long", bytes, Limits::kStopStringBytes, "bytes");
+    if (bytes > Limits::kStopStringBytes) {
+      return refuse("stop_strings holds one that is too long", bytes, Limits::kStopStringBytes, "bytes");
+    }
   }
   return check_ids(request.stop_tokens, vocab_size, "stop_tokens holds an id outside of the vocabulary");
 }

@@ -50,6 +50,14 @@ RequestState::RequestState(const GenerationRequest& request, std::span<const Tok
 
 bool RequestState::ends(TokenId id) const noexcept { return std::binary_search(stop_tokens_.begin(), stop_tokens_.end(), id); }
 
+/// Takes the memory of an answer once it runs: steps shall take none.
+void RequestState::reserve(AnswerDraft& draft, std::int64_t room_tokens) const {
+  constexpr std::int64_t kBytesPerToken = 4;
+  const std::int64_t tokens = std::clamp<std::int64_t>(max_tokens_, 1, std::max<std::int64_t>(1, room_tokens));
+  draft.ids.reserve(static_cast<std::size_t>(tokens));
+  draft.text.reserve(static_cast<std::size_t>(tokens * kBytesPerToken));
+}
+
 RowJob RequestState::job_for(const PlannedSample& sample, std::int64_t vocab_size, std::int64_t context_tokens) {
   RowJob job;
   job.args.vocab_size = vocab_size;
@@ -68,10 +76,7 @@ RowJob RequestState::job_for(const PlannedSample& sample, std::int64_t vocab_siz
   } else {
     SampledAnswer& answer = samples_[sample.child];
     forget_pending(answer);
-    if (answer.draft.ids.capacity() == 0) {
-      const std::int64_t room = std::min(max_tokens_, context_tokens - sample.position + 1);
-      answer.draft.ids.reserve(static_cast<std::size_t>(std::max<std::int64_t>(1, room)));
-    }
+    if (answer.draft.ids.capacity() == 0) reserve(answer.draft, context_tokens - sample.position + 1);
     output = answer.draft.ids;
     job.wants_logprob = wants_scores_;
   }

@@ -49,6 +49,7 @@ class RequestState {
  private:
   [[nodiscard]] bool wants_logprobs() const noexcept { return num_logprobs_ >= 0; }
   [[nodiscard]] bool ends(TokenId id) const noexcept;
+  void reserve(AnswerDraft& draft, std::int64_t room_tokens) const;
   void accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output);
   void forget_pending(SampledAnswer& answer);
   [[nodiscard]] std::vector<AnswerDraft> best_samples();

@@ -1,6 +1,7 @@
 /// \file The sampler's law: against doubles, against a full sort, and in frequencies of real draws.
 #include "kernels/sample/sample_row_fixture.hpp"
 #include "support/catch.hpp"
+#include "support/chi_square.hpp"
 #include "support/environment.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace {
 
 using namespace kvpage;
 using kvpage_test::SampleRow;
+using kvpage_test::chi_square_sigmas;
 
 /// Probabilities after temperature, min-p, top-k, top-p (temperature first), in doubles. Requires: no ties at a cut.
 std::vector<double> exact_law(const SampleRow& row) {
@@ -49,21 +51,6 @@ std::vector<SampleRow> law_rows() {
   rows[6].params = {.temperature = 3.0f, .top_k = 1, .seed = 6};
   rows[7].params = {.temperature = 0.4f, .top_p = 0.95f, .seed = 0xFFFF'FFFF'FFFF'FFFF};
   return rows;
-}
-
-/// (chi-square - degrees of freedom) / standard deviation of `counts`; a draw outside the law gives infinity.
-double chi_square_sigmas(const std::vector<int>& counts, const std::vector<double>& law, int draws) {
-  double chi_square = 0.0;
-  int cells = 0;
-  for (std::size_t id = 0; id < law.size(); ++id) {
-    if (law[id] == 0.0 && counts[id] > 0) return std::numeric_limits<double>::infinity();
-    if (law[id] == 0.0) continue;
-    const double expected = law[id] * draws;
-    REQUIRE(expected >= 20.0);
-    chi_square += (counts[id] - expected) * (counts[id] - expected) / expected;
-    ++cells;
-  }
-  return cells == 1 ? 0.0 : (chi_square - (cells - 1)) / std::sqrt(2.0 * (cells - 1));
 }
 
 /// How often each id is drawn at positions (or children) 0 .. draws - 1.

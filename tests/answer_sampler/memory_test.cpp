@@ -1,0 +1,91 @@
+// The sampler alone, on plans made by hand: what it takes and what it gives back.
+#include "answer_sampler/table_model.hpp"
+#include "engine/answer_sampler.hpp"
+#include "support/allocation_count.hpp"
+#include "support/catch.hpp"
+#include "tokenizer/toy_vocabulary.hpp"
+
+using namespace kvpage;
+using namespace kvpage_test;
+using kvpage::engine::AnswerSampler;
+using kvpage::engine::GenerationRequest;
+using kvpage::engine::StepOutput;
+
+namespace {
+
+/// The sampler of four requests of every kind that runs long, and their next step.
+class SamplerAlone {
+ public:
+  SamplerAlone()
+      : tokenizer_(ToyVocabulary::bpe().make()), model_({.vocab_size = 256}, hashed_logits(7)), sampler_(256, {}, &tokenizer_) {
+    std::vector<GenerationRequest> requests(4, {.prompt_ids = {1, 2}, .max_tokens = 400});
+    requests[1].sampling = {.temperature = 0.7f, .min_p = 0.01f, .top_k = 40, .top_p = 0.9f};
+    requests[1].stop_strings = {"no such text"};
+    requests[2].sampling = {.temperature = 0, .repetition_penalty = 1.1f, .frequency_penalty = 0.1f};
+    requests[2].logit_bias = {{3, 1.0f}};
+    requests[3].best_of = 3;
+    for (std::uint64_t id = 0; id < 4; ++id) {
+      sampler_.begin(RequestId{id}, requests[id]);
+      for (std::uint32_t child = 0; child < (id == 3 ? 3u : 1u); ++child) {
+        const auto row = static_cast<std::int64_t>(plan_.samples.size());
+        plan_.samples.push_back({.logit_index = row, .request = RequestId{id}, .child = child, .position = 2});
+        plan_.logit_rows.push_back(row);
+        plan_.tokens.push_back(2), plan_.positions.push_back(1);
+      }
+    }
+    results_.resize(plan_.samples.size());
+  }
+
+  void step() {
+    output_.tokens.clear();
+    REQUIRE(model_.forward(plan_).ok());
+    REQUIRE(sampler_.sample(plan_, model_, results_).ok());
+    for (std::size_t s = 0; s < results_.size(); ++s) {
+      PlannedSample& sample = plan_.samples[s];
+      sampler_.on_event({.request = sample.request, .child = sample.child, .has_token = true, .token = results_[s].token}, output_);
+      plan_.tokens[s] = results_[s].token;
+      plan_.positions[s] = sample.position++;
+    }
+  }
+
+ private:
+  engine::Tokenizer tokenizer_;
+  TableModel model_;
+  AnswerSampler sampler_;
+  BatchPlan plan_;
+  std::vector<SampleResult> results_;
+  StepOutput output_;
+};
+
+}  // namespace
+
+TEST_CASE("answer_sampler.memory.a_step_allocates_nothing", "[answer_sampler]") {
+  SamplerAlone alone;
+  for (int i = 0; i < 50; ++i) alone.step();
+  const std::size_t before = allocated_bytes();
+  for (int i = 0; i < 300; ++i) alone.step();
+  CHECK(allocated_bytes() == before);
+}
+
+TEST_CASE("answer_sampler.memory.a_finished_request_is_forgotten", "[answer_sampler]") {
+  AnswerSampler sampler(16, {}, nullptr);
+  StepOutput output;
+  for (int i = 0; i < 3; ++i) {  // an id is in flight once
+    sampler.begin(RequestId{5}, {.prompt_ids = {1}, .n = 2});
+    sampler.on_event({.request = RequestId{5}, .child = 0, .finish = FinishReason::kCancelled}, output);
+    sampler.on_event({.request = RequestId{5}, .child = 1, .finish = FinishReason::kDeadline, .last = true}, output);
+    const auto answers = sampler.finish(RequestId{5});
+    REQUIRE(answers.size() == 2);
+    CHECK(answers[0].finish == FinishReason::kCancelled);
+    CHECK(answers[1].finish == FinishReason::kDeadline);
+    CHECK(answers[0].ids.empty());
+  }
+  CHECK(output.tokens.empty());
+}
+
+TEST_CASE("answer_sampler.memory.impossible_vocabularies_are_refused", "[answer_sampler]") {
+  const auto tokenizer = ToyVocabulary::bpe().make();
+  CHECK_THROWS_AS(AnswerSampler(257, {}, &tokenizer), ConfigError);
+  CHECK_THROWS_AS(AnswerSampler(0, {}, nullptr), ConfigError);
+  CHECK_THROWS_AS(AnswerSampler((std::int64_t{1} << 19) + 1, {}, nullptr), ConfigError);
+}
