@@ -65,7 +65,8 @@ template <class World, class Policies>
     return simulate_load(world, trial.load, trial.step_ns);
   };
   TrialResult result;
-  result.defaults = run(BlockAllocatorConfig{}.block_size, SchedulerConfig{}, Policies{AnyOrder{Fcfs{}}, AnyAdmission{LearnedGrowth{}}, {}});
+  const Policies defaults{AnyOrder{Fcfs{}}, AnyAdmission{LearnedGrowth{}}, {}};
+  result.defaults = run(BlockAllocatorConfig{}.block_size, SchedulerConfig{}, defaults);
   for_each_scheduler_preset([&](const auto& preset) {
     if (std::string_view{preset.name} != trial.preset) return;
     result.preset = run(preset.block_size, preset.config, {AnyOrder{preset.policies.order}, AnyAdmission{preset.policies.admission}, {}});

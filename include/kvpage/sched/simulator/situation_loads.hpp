@@ -34,7 +34,7 @@ class SituationLoads {
   }
 
   /// Chats of three turns: one of eight system prompts, questions of 16 to 96 tokens, answers of 16 to 256 of 512 allowed, a pause of
-  /// two mean distances times the number of chats divided by eight between turns.
+  /// 16 mean distances between turns.
   [[nodiscard]] std::vector<LoadRequest> chats(std::size_t num_chats, double mean_distance_ns) {
     std::vector<std::vector<TokenId>> systems(8);
     for (auto& system : systems) system = text(log_uniform(128, 768));
@@ -90,7 +90,9 @@ class SituationLoads {
     for (TokenId& token : tokens) token = static_cast<TokenId>(random_.next() % 50'000);
     return tokens;
   }
-  static void append(std::vector<TokenId>& tokens, const std::vector<TokenId>& more) { tokens.insert(tokens.end(), more.begin(), more.end()); }
+  static void append(std::vector<TokenId>& tokens, const std::vector<TokenId>& more) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  }
 
   SimRandom random_;
   double now_ns_ = 0;

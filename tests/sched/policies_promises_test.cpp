@@ -1,0 +1,137 @@
+// What single orders promise beyond the suite of all orders: exact order, ageing, fairness, batches, yielding, waiting for a hit.
+#include "sched/policies_fixture.hpp"
+
+using namespace kvpage;
+using namespace kvpage_test;
+
+namespace {
+
+/// Lengths come from the seed, prompts from the tenant.
+std::vector<std::uint64_t> order_of(const AnyOrder& order, const std::vector<RequestSpec>& specs) {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::size_t length = 8 + static_cast<std::size_t>(specs[i].seed.value_or(0));
+    REQUIRE(f.submit(i, tokens_from(static_cast<TokenId>(10 * specs[i].tenant), length), 2, specs[i]));
+    ++f.env.time_ns;
+  }
+  return served(f);
+}
+
+}  // namespace
+
+TEST_CASE("sched.policies.who_goes_first", "[sched]") {
+  using Ids = std::vector<std::uint64_t>;
+  CHECK(order_of(Fcfs{}, {{.priority = 3}, {.priority = 0}, {.priority = 1}}) == Ids{0, 1, 2});
+  CHECK(order_of(PriorityOrder{}, {{.priority = 3}, {.priority = 0}, {.priority = 1}}) == Ids{1, 2, 0});
+  CHECK(order_of(Shortest{}, {{.seed = 9}, {.seed = 1}, {.seed = 4}}) == Ids{1, 2, 0});
+  CHECK(order_of(DeadlineOrder{}, {{}, {.finish_by_ns = 900'000'000'000}, {.finish_by_ns = 500'000'000'000}}) == Ids{2, 1, 0});
+  CHECK(order_of(StaticBatch{}, {{}, {}, {}}) == Ids{0, 1, 2});
+  CHECK(order_of(FairShare{}, {{.tenant = 1}, {.tenant = 1}, {.tenant = 2}}) == Ids{0, 2, 1});
+  CHECK(order_of(LongestPrefix{}, {{.tenant = 1}, {.tenant = 2}, {.tenant = 1}}) == Ids{0, 2, 1});  // tenant 1's prompt is cached then
+}
+
+TEST_CASE("sched.policies.waiting_makes_urgent", "[sched]") {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(PriorityOrder{})};
+  REQUIRE(f.submit(0, tokens_from(0, 4), 40, {.priority = 0}));
+  f.step();
+  REQUIRE(f.submit(1, tokens_from(1, 4), 2, {.priority = 3}));
+  f.env.time_ns += 31'000'000'000;
+  REQUIRE(f.submit(2, tokens_from(2, 4), 2, {.priority = 0}));  // comes 31 s later: worth three classes
+  CHECK(served(f) == std::vector<std::uint64_t>{0, 1, 2});
+}
+
+TEST_CASE("sched.policies.static_batch_admits_when_the_last_one_has_ended", "[sched]") {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 2}, with_order(StaticBatch{})};
+  for (std::uint64_t id = 0; id < 4; ++id) REQUIRE(f.submit(id, tokens_from(0, 4), id == 0 ? 10 : 2));
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(f.plan());
+    CHECK(f.rows_of(2) == 0);
+    f.seal();
+    f.commit();
+  }
+  REQUIRE(f.plan());
+  CHECK(f.rows_of(2) == 1);  // the rest of its prompt is cached
+  CHECK(f.rows_of(3) == 1);
+  f.scheduler.drop();
+  f.run();
+}
+
+TEST_CASE("sched.policies.two_backlogged_tenants_get_equal_work", "[sched]") {
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 3}, with_order(FairShare{})};
+  std::mt19937_64 rng{7};
+  std::uint64_t id = 0;
+  const auto feed = [&](std::uint32_t tenant, std::size_t longest) {
+    Tokens prompt(1 + rng() % longest);
+    for (TokenId& token : prompt) token = static_cast<TokenId>(rng() % 90);
+    REQUIRE(f.submit(id++, prompt, 1 + static_cast<std::int64_t>(rng() % 12), {.tenant = tenant}));
+  };
+  constexpr std::int64_t kLongest = 40;
+  const std::int64_t bound = 2 * std::max<std::int64_t>(kLongest, 2 * 32 * 4);
+  for (int i = 0; i < 10; ++i) feed(1, kLongest), feed(2, 4);
+  for (int step = 0; step < 3000; ++step) {
+    f.step();
+    while (f.scheduler.num_requests() < 24) feed(1, kLongest), feed(2, 4), feed(2, 4), feed(2, 4);
+    const std::int64_t gap = f.scheduler.tenant_charge(1) - f.scheduler.tenant_charge(2);
+    REQUIRE(std::abs(gap) <= bound);
+  }
+  CHECK(f.scheduler.tenant_charge(1) > 5000);
+}
+
+TEST_CASE("sched.policies.an_absent_tenant_gets_no_credit", "[sched]") {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 2}, with_order(FairShare{})};
+  for (std::uint64_t id = 0; id < 20; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 10), 5, {.tenant = 1}));
+  for (int i = 0; i < 20; ++i) f.step();
+  REQUIRE(f.submit(100, tokens_from(50, 4), 2, {.tenant = 2}));
+  CHECK(f.scheduler.tenant_charge(2) == f.scheduler.tenant_charge(1));
+  f.run();
+}
+
+TEST_CASE("sched.policies.offline_work_yields_to_urgent_work", "[sched]") {
+  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 32, .max_seqs = 4}, with_order(PriorityOrder{})};
+  for (std::uint64_t id = 0; id < 6; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(10 * id), 10), 8, {.priority = 50}));
+  for (int i = 0; i < 3; ++i) f.step();
+  REQUIRE(f.scheduler.num_running() >= 3);
+  for (std::uint64_t id = 10; id < 13; ++id) {
+    REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 12), 4, {.priority = 0}));
+    REQUIRE(f.plan());
+    CHECK(f.rows_of(id) > 0);  // in the very next step, although the pool or the rows are full
+    f.seal();
+    f.commit();
+  }
+  f.run();
+  for (std::uint64_t id = 0; id < 6; ++id) CHECK(f.text(id) == f.expected(tokens_from(static_cast<TokenId>(10 * id), 10), 8));
+}
+
+TEST_CASE("sched.policies.longest_prefix_waits_for_a_prompt_in_the_making", "[sched]") {
+  std::int64_t rows_of_fcfs = 0;
+  for (const AnyOrder& order : {AnyOrder{Fcfs{}}, AnyOrder{LongestPrefix{}}}) {
+    const bool waits = order.kLongestHitFirst;
+    SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 16},
+              with_order(order)};
+    REQUIRE(f.submit(1, tokens_from(0, 60), 2));
+    f.step();
+    REQUIRE(f.submit(2, tokens_from(0, 60), 2));   // 16 cached, 60 soon
+    REQUIRE(f.submit(3, tokens_from(0, 40), 2));   // 16 cached, 24 more to come: not worth a wait
+    f.step();
+    CHECK((f.scheduler.find(RequestId{2})->num_computed > 0) == !waits);
+    CHECK(f.scheduler.find(RequestId{3})->num_computed > 0);
+    f.run();
+    if (!waits) rows_of_fcfs = f.scheduler.stats().tokens;
+    if (waits) CHECK(f.scheduler.stats().tokens < rows_of_fcfs);
+    CHECK(f.text(2) == f.expected(tokens_from(0, 60), 2));
+  }
+}
+
+TEST_CASE("sched.policies.the_example_overtakes_only_in_proportion", "[sched]") {
+  const engine::AgedShortest order{};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
+  REQUIRE(f.submit(0, tokens_from(0, 4), 10));
+  f.step();
+  REQUIRE(f.submit(1, tokens_from(0, 40), 40));  // 404 ms of service, ranked 3.2 s later
+  REQUIRE(f.submit(2, tokens_from(0, 4), 4));    // 40 ms of service, ranked 0.3 s later: overtakes
+  f.env.time_ns += 2'500'000'000;
+  REQUIRE(f.submit(3, tokens_from(0, 4), 4));  // still does
+  f.env.time_ns += 1'000'000'000;
+  REQUIRE(f.submit(4, tokens_from(0, 4), 4));  // 3.5 s later: not any more
+  CHECK(served(f) == std::vector<std::uint64_t>{0, 2, 3, 1, 4});
+}
