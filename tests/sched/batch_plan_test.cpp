@@ -47,6 +47,30 @@ TEST_CASE("sched.batch_plan.a_good_plan_is_valid", "[sched]") {
   CHECK(kvpage::validate(empty, kBlockSize).has_value());
 }
 
+TEST_CASE("sched.batch_plan.transfers_meet_neither_each_other_nor_the_rows", "[sched]") {
+  CHECK(broken_rule([](BatchPlan& p) {
+          p.demotions = {{BlockId{7}, 0}, {BlockId{2}, 1}};  // what is overwritten is saved first
+          p.promotions = {{BlockId{3}, 2}, {BlockId{4}, 2}};  // one page twice
+        }).empty());
+  CHECK(broken_rule([](BatchPlan& p) { p.demotions = {{BlockId{7}, 1}, {BlockId{2}, 1}}; }) == "no two pages are saved in one slot");
+  CHECK(broken_rule([](BatchPlan& p) {
+          p.demotions = {{BlockId{7}, 1}};
+          p.promotions = {{BlockId{3}, 1}};
+        }) == "a slot is not written and read in one step");
+  CHECK(broken_rule([](BatchPlan& p) { p.promotions = {{BlockId{3}, 1}, {BlockId{3}, 2}}; }) == "no two pages are loaded into one block");
+  const std::string used = "a block that is loaded is used by nothing else in the step";
+  CHECK(broken_rule([](BatchPlan& p) { p.promotions = {{BlockId{2}, 1}}; }) == used);
+  CHECK(broken_rule([](BatchPlan& p) { p.promotions = {{kvpage::kNoBlock, 1}}; }) == used);
+  for (const kvpage::CopyOp copy : {kvpage::CopyOp{BlockId{3}, BlockId{5}, 2}, kvpage::CopyOp{BlockId{7}, BlockId{3}, 2}}) {
+    CHECK(broken_rule([&](BatchPlan& p) { p.promotions = {{BlockId{3}, 1}}, p.copies = {copy}; }) == used);
+  }
+  BatchPlan load;
+  load.clear();
+  CHECK(load.is_empty());
+  load.promotions = {{BlockId{3}, 1}};
+  CHECK_FALSE(load.is_empty());
+}
+
 TEST_CASE("sched.batch_plan.every_broken_rule_is_named", "[sched]") {
   CHECK(broken_rule([](BatchPlan& p) { p.positions.pop_back(); }) == "every token has a position and a slot");
   CHECK(broken_rule([](BatchPlan& p) { p.kv_lens.pop_back(); }) == "every sequence has a length and a block table");
@@ -70,6 +94,7 @@ TEST_CASE("sched.batch_plan.every_broken_rule_is_named", "[sched]") {
           p.groups[0].block_ids[2] = BlockId{2};
           p.groups[0].write_slots[3] = {BlockId{2}, 0};
         }) == "no two tokens are written to one slot");
+  CHECK(broken_rule([](BatchPlan& p) { p.samples = {{.logit_index = 2}}; }) == "a sample is drawn from a row that gives logits");
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {3, 2}; }) == "logit rows ascend inside the step");
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {4}; }) == "logit rows ascend inside the step");
 }

@@ -56,6 +56,7 @@ class EquivalenceRuns {
     f_.batch = &f_.scheduler.plan();
     if (!validate(*f_.batch, kBlock) || f_.batch->num_tokens() == 0) return false;
     f_.seal();
+    f_.run_transfers();
     const auto logits = f_.toy.run(*f_.batch);
     f_.results.clear();
     for (const PlannedSample& sample : f_.batch->samples) {
@@ -63,7 +64,7 @@ class EquivalenceRuns {
       if (own != logits_[static_cast<std::size_t>(sample.position) - prompt_.size()]) return false;
       f_.results.push_back({.token = toy::draw(own, sample, f_.kVocab)});
     }
-    f_.scheduler.commit(f_.results);
+    f_.scheduler.commit(f_.results, f_.outcomes);
     return true;
   }
 

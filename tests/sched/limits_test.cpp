@@ -47,6 +47,34 @@ TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sche
   g.scheduler.cancel(RequestId{1});
 }
 
+TEST_CASE("sched.limits.a_deadline_that_cannot_be_met_is_refused_if_asked", "[sched]") {
+  TestEnv env;
+  env.step_costs = {.prefill_ns_per_token = 100, .decode_ns_per_token = 1'000};
+  env.time_ns = 50;
+  for (const bool reject : {false, true}) {
+    SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 4, .reject_infeasible = reject}, {}, env};
+    const auto late = f.submit(1, tokens_from(0, 9), 4, {.finish_by_ns = 50 + 4'900});  // 9 rows and 4 tokens take as long
+    if (reject) check_refused(late, {RefusalKind::kInfeasible, 4'900, 4'900});
+    CHECK(late.has_value() == !reject);
+    CHECK(f.submit(2, tokens_from(0, 9), 4, {.finish_by_ns = 50 + 4'901}));
+    CHECK(f.submit(3, tokens_from(0, 9), 4));
+    f.run();
+    const auto cached = f.submit(4, tokens_from(0, 9), 4, {.finish_by_ns = 50 + 4'101});  // 8 of the rows are cached
+    CHECK(cached.has_value());
+    if (reject) check_refused(f.submit(5, tokens_from(0, 9), 4, {.finish_by_ns = 40}), {RefusalKind::kInfeasible, 4'100, -10});
+    f.run();
+  }
+}
+
+TEST_CASE("sched.limits.a_refused_parameter_names_itself", "[sched]") {
+  const Refusal refusal{RefusalKind::kBadParameter, 7, 5, "tokens", "logit_bias names a token outside of the vocabulary"};
+  CHECK(std::string(describe(refusal)) == "logit_bias names a token outside of the vocabulary");
+  CHECK(std::string(describe(Refusal{RefusalKind::kQueueFull, 4, 3, "requests"})) == describe(RefusalKind::kQueueFull));
+  for (std::int64_t kind = 0; kind < kNumRefusalKinds; ++kind) {
+    CHECK(std::string(describe(static_cast<RefusalKind>(kind))) != "unknown refusal");
+  }
+}
+
 TEST_CASE("sched.limits.configurations_that_cannot_work_are_named", "[sched]") {
   const auto error_of = [](const SchedulerConfig& config) {
     try {

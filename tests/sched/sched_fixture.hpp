@@ -1,9 +1,10 @@
 /// \file SchedFixture: an allocator, a scheduler and the toy model on a clock that tests set, and the shortest way to run them.
 #pragma once
 
-#include <kvpage/cache/block_allocator.hpp>
+#include <kvpage/cache/tiered_allocator.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
 #include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/simulator/sim_tier.hpp>
 #include <kvpage/sched/simulator/toy_model.hpp>
 #include <kvpage/sched/simulator/toy_oracle.hpp>
 
@@ -24,17 +25,19 @@ struct AllocRecorder {
     if (event.kind == kvpage::CacheEventKind::kAlloc && taken != nullptr) taken->push_back(event.block);
   }
 };
-using SchedCache = kvpage::BlockAllocator<kvpage::PrefixIndex<>, kvpage::Lru, AllocRecorder>;
+using SchedCache =
+    kvpage::TieredAllocator<kvpage::BlockAllocator<kvpage::PrefixIndex<>, kvpage::Lru, AllocRecorder>, kvpage::SimTier::Tier>;
 
 struct TestEnv {
   std::int64_t time_ns = 0;
   std::uint64_t seed = 0;
   std::vector<kvpage::RequestEvent> events{};
   std::pmr::memory_resource* resource = std::pmr::get_default_resource();
+  kvpage::StepCosts step_costs{};
   std::int64_t now_ns() const { return time_ns; }
   std::uint64_t draw_seed() const { return seed; }
   std::pmr::memory_resource* memory() const { return resource; }
-  kvpage::StepCosts costs() const { return {}; }
+  kvpage::StepCosts costs() const { return step_costs; }
   void on_event(const kvpage::RequestEvent& event) { events.push_back(event); }
 };
 
@@ -51,15 +54,25 @@ class SchedFixture {
  public:
   static constexpr kvpage::TokenId kVocab = 97;
 
+  /// With `tier_slots`, a host tier of so many pages.
   SchedFixture(const kvpage::BlockAllocatorConfig& pool, const kvpage::SchedulerConfig& config, const Policies& policies = {},
-               const TestEnv& environment = {})
+               const TestEnv& environment = {}, std::int64_t tier_slots = 0)
       : env(environment),
-        memory_(SchedCache::required_bytes(pool, options())),
-        cache(pool, memory_, options(), kvpage::Lru{}, AllocRecorder{&taken_}),
+        memory_(SchedCache::required_bytes(pool, options(tier_slots))),
+        cache(pool, memory_, options(tier_slots), kvpage::Lru{}, AllocRecorder{&taken_}),
         toy(cache.config()),
-        scheduler(config, cache, policies, env) {}
+        scheduler(config, cache, policies, env) {
+    if (tier_slots == 0) return;
+    const auto page_bytes = pool.block_size * static_cast<std::int64_t>(sizeof(std::uint64_t));
+    tier.emplace(kvpage::OffloadTierConfig{.num_slots = tier_slots, .page_bytes = page_bytes, .block_size = pool.block_size});
+    cache.use_tier(&tier->tier);
+  }
 
-  static SchedCache::IndexOptions options() { return SchedCache::IndexOptions{kvpage::SipSecret{1, 2}}; }
+  static SchedCache::IndexOptions options(std::int64_t tier_slots) {
+    SchedCache::IndexOptions options{kvpage::SipSecret{1, 2}};
+    options.portable_keys = tier_slots > 0;
+    return options;
+  }
 
   auto submit(std::uint64_t id, const Tokens& prompt, std::int64_t max_new, kvpage::RequestSpec spec = {}) {
     spec.id = kvpage::RequestId{id};
@@ -74,16 +87,33 @@ class SchedFixture {
     const auto valid = kvpage::validate(*batch, cache.config().block_size);
     if (!valid) FAIL("plan: " << valid.error().rule << " at " << valid.error().index);
     REQUIRE(batch->num_tokens() <= scheduler.config().budget_tokens);
-    if (batch->num_tokens() > 0) return true;
+    if (!batch->is_empty()) return true;
     scheduler.drop();
     return false;
   }
   void seal() {
     taken_.clear();
     scheduler.seal().value();
+    if (!tier) overwrite();
+  }
+  /// What a step takes for new content may be overwritten, also when it is aborted.
+  void overwrite() {
     for (const kvpage::BlockId block : taken_) toy.poison(block);
+    taken_.clear();
+  }
+  /// Demotions, then whatever overwrites them, then promotions; page `lost_page` comes back damaged.
+  void run_transfers() {
+    for (const auto& [block, slot] : batch->demotions) tier->tier.demote(slot, toy.page(block)).value();
+    overwrite();
+    outcomes.clear();
+    for (const auto& [block, slot] : batch->promotions) {
+      if (std::exchange(lost_page, lost_page - 1) == 0) tier->damage(slot, 3);
+      const bool arrived = tier->tier.promote(slot, toy.page(block)).has_value();
+      outcomes.push_back(arrived ? kvpage::PromotionOutcome::kArrived : kvpage::PromotionOutcome::kFailed);
+    }
   }
   void run_model() {
+    run_transfers();
     const auto logits = toy.run(*batch);
     results.clear();
     for (const kvpage::PlannedSample& sample : batch->samples) {
@@ -92,7 +122,7 @@ class SchedFixture {
   }
   void commit() {
     run_model();
-    scheduler.commit(results);
+    scheduler.commit(results, outcomes);
     cache.check_invariants();
   }
   bool step() {
@@ -106,6 +136,7 @@ class SchedFixture {
     while (step()) ++steps;
     REQUIRE(scheduler.num_requests() == 0);
     CHECK(cache.capacity().available() == cache.capacity().num_blocks);
+    if (tier) CHECK(tier->tier.capacity().in_flight == 0);
     return steps;
   }
 
@@ -142,11 +173,14 @@ class SchedFixture {
   std::vector<kvpage::BlockId> taken_;
 
  public:
+  std::optional<kvpage::SimTier> tier;
   SchedCache cache;
   kvpage::ToyModel toy;
   kvpage::ContinuousScheduler<SchedCache, Policies, TestEnv> scheduler;
   const kvpage::BatchPlan* batch = nullptr;
   std::vector<kvpage::SampleResult> results;
+  std::vector<kvpage::PromotionOutcome> outcomes;
+  std::int64_t lost_page = -1;  ///< counts down over the promotions to come; negative = none
 };
 
 }  // namespace kvpage_test

@@ -79,8 +79,8 @@ struct BatchPlan {
   std::vector<PlannedGroup> groups;      // [num_groups], in the order of the allocator's groups
   std::vector<BlockDemotion> demotions;    // in order; filled by the seal
   std::vector<BlockPromotion> promotions;  // in order
+  std::vector<PlannedOwner> loading;       // whose blocks the promotions fill
   std::vector<PlannedPreemption> preemptions;  // to look at: the scheduler has done it when the plan is sealed
-  std::vector<PlannedOwner> loading;     // whose blocks the promotions fill
   std::vector<CopyOp> copies;            // in order
   std::vector<std::int64_t> logit_rows;  // ascending rows that give logits
   std::vector<PlannedSample> samples;    // by row, then child

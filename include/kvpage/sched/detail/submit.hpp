@@ -1,6 +1,7 @@
 /// \file submit: checks a request, then makes its records. The only place that takes memory after construction.
 #pragma once
 
+#include <kvpage/sched/detail/feasibility.hpp>
 #include <kvpage/sched/detail/finish.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -76,6 +77,7 @@ Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spe
   if (tenant != core.tenants.end() && tenant->second.num_requests >= limits.max_tenant_requests) {
     return refuse_request(RefusalKind::kTenantFull, tenant->second.num_requests + 1, limits.max_tenant_requests, "requests");
   }
+  if (const auto feasible = check_deadline(core, spec, ticket->max_new_tokens); !feasible) return Unexpected{feasible.error()};
   return ticket;
 }
 

@@ -28,7 +28,8 @@ template <class Core>
 void write_promotions(Core& core) {
   for (const PlannedLoad& load : core.step.loads) {
     const Request& r = core.requests[load.slot];
-    core.step.batch.loading.push_back({.request = r.id, .child = r.child, .seq = load.seq, .name_space = r.name_space});
+    core.step.batch.loading.push_back({.request = r.id, .child = r.child, .seq = load.seq, .name_space = r.name_space,
+                                       .cached_tokens = load.hit_blocks * core.block_size});
     for (std::int64_t k = 0; k < load.num_blocks * core.num_groups; ++k) {
       const std::uint32_t slot = core.step.load_slots[load.first_slot + static_cast<std::size_t>(k)];
       if (slot == kNoTierSlot) continue;

@@ -120,6 +120,8 @@ inline void draw_tier(SimRandom&& random, SimConfig& config) {
   config.admission = static_cast<std::size_t>(random.in(0, 3));
   config.preempt_by_cost = random.one_in(2);
   detail::draw_tier(SimRandom{seed, 3}, config);
+  limits.reject_infeasible = SimRandom{seed, 4}.one_in(2);
+  config.costs.decode_ns_per_token = 2'000'000;
   return config;
 }
 

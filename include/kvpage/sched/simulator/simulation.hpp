@@ -86,7 +86,13 @@ class Simulation {
     if (f.deadlines && random.one_in(6)) spec.start_by_ns = now + random.in(1, 50'000'000);
     if (random.one_in(20)) spec.max_hit_tokens = random.in(0, length);
     const auto ticket = world_.scheduler.submit(spec);
-    if (!ticket) return;
+    if (!ticket) {
+      const bool hopeless = ticket.error().kind == RefusalKind::kInfeasible;
+      world_.book.check(!hopeless || spec.finish_by_ns - now < world_.config.costs.decode_ns_per_token * spec.max_new_tokens +
+                                                                   world_.config.costs.prefill_ns_per_token * length,
+                        "only a deadline that cannot be met is infeasible", static_cast<std::int64_t>(id));
+      return;
+    }
     world_.book.check(!spec.seed || ticket->seed == *spec.seed, "a ticket names the seed of its request", static_cast<std::int64_t>(id));
     world_.book.open(spec, *ticket);
   }
