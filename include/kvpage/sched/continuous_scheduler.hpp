@@ -31,7 +31,7 @@ struct SchedulerPolicies {
 ///
 /// while (scheduler.num_requests() > 0) {
 ///   const kvpage::BatchPlan& batch = scheduler.plan();  // plain data; nothing has happened yet
-///   if (batch.num_tokens() == 0) { scheduler.drop(); wait_for_requests(); continue; }
+///   if (batch.is_empty()) { scheduler.drop(); wait_for_requests(); continue; }
 ///   scheduler.seal().value();                           // now it has
 ///   std::vector<kvpage::SampleResult> results = run_model(batch);  // one per batch.samples
 ///   scheduler.commit(results);                          // or abort(): as if the step had never been
@@ -39,7 +39,29 @@ struct SchedulerPolicies {
 /// ```
 ///
 /// Liveness: among those that run, the one with the smallest key leads. It is planned first, nobody takes its blocks, and every sealed
-/// step advances it. So it ends, and by induction all do. What each request gets never depends on the others.
+/// step advances it. So it ends, and by induction all do. What each request gets never depends on the others. A load from a host tier
+/// counts as an advance: behind it, or when it failed, the leader computes.
+///
+/// Over a TieredAllocator that has a tier, steps also move pages between pool and tier:
+///
+/// ```cpp
+/// scheduler.seal().value();  // fills batch.demotions: what the step is about to overwrite
+/// for (const auto& [block, slot] : batch.demotions) {
+///   if (!tier.demote(slot, page_of(block))) ++lost;       // to the tier; nothing else is lost
+/// }
+/// std::vector<kvpage::PromotionOutcome> outcomes;         // one per batch.promotions; kFailed makes the hit shorter
+/// for (const auto& [block, slot] : batch.promotions) {
+///   const bool arrived = tier.promote(slot, page_of(block)).has_value();  // or, to give it up, tier.release(slot)
+///   outcomes.push_back(arrived ? kvpage::PromotionOutcome::kArrived : kvpage::PromotionOutcome::kFailed);
+/// }
+/// scheduler.commit(run_model(batch), outcomes);           // copies and forward pass as always; or abort(outcomes.size())
+/// ```
+///
+/// A waiting request whose tokens go on in the tier gets blocks and no rows for one step (RequestState::kLoading), unless StepCosts say
+/// that computing them is as cheap, and runs on behind what arrived. An answer for which a page did not come loads no more. Preemption by
+/// "demote" moves nothing itself: the victim's full blocks are published, whoever overwrites them saves them, and the victim comes back
+/// as a hit that the tier continues.
+///
 /// Cache: a BlockAllocator whose sequences belong to this scheduler; it needs max_seqs + spare ids for parked and reordered sequences.
 /// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown.
 /// Errors: the constructor throws ConfigError; submit refuses; everything else keeps its contract or asserts.
