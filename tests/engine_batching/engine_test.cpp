@@ -104,6 +104,40 @@ TEST_CASE("engine.batch.an_answer_that_fills_the_pool_ends_with_capacity", "[eng
   CHECK(results.of(ticket->id).answers.front().ids.size() == 13);
 }
 
+TEST_CASE("engine.batch.an_answer_ends_for_each_reason", "[engine]") {
+  const TinyFile file(plain_model());
+  ModelConfig small = roomy();
+  small.pool_tokens = 32;
+  const auto model = file.load(small);
+  std::vector<TokenId> whole;
+  const auto run = [&](const GenerationRequest& request, std::vector<TokenId> end_tokens = {}) {
+    TestEnv env;
+    TestEngine engine(*model, small_steps(), {}, env, end_tokens, nullptr);
+    const auto id = engine.submit(request).value().id;
+    Answer answer = run_all(engine).of(id).answers.front();
+    CHECK(std::equal(answer.ids.begin(), answer.ids.end(), whole.begin(), whole.begin() + std::min(std::ssize(answer.ids), std::ssize(whole))));
+    return answer;
+  };
+  const GenerationRequest long_one = ask(some_ids(20), 100);
+  const Answer full = run(long_one);
+  whole = full.ids;
+  CHECK(full.finish == FinishReason::kLength);
+  CHECK(whole.size() == 12);  // the context holds prompt and answer
+  const Answer cut = run(ask(some_ids(20), 5));
+  CHECK(cut.finish == FinishReason::kLength);
+  CHECK(cut.ids.size() == 5);
+  GenerationRequest with_end = long_one;
+  with_end.ignore_eos = false;
+  const Answer ended = run(with_end, {whole[0]});
+  CHECK(ended.finish == FinishReason::kStop);
+  CHECK(ended.ids.empty());
+  GenerationRequest with_stop = long_one;
+  with_stop.stop_tokens = {whole[3]};
+  const Answer stopped = run(with_stop);
+  CHECK(stopped.finish == FinishReason::kStop);
+  CHECK(std::ssize(stopped.ids) == std::find(whole.begin(), whole.end(), whole[3]) - whole.begin());
+}
+
 TEST_CASE("engine.batch.cancelling_gives_what_there_is_and_disturbs_nobody", "[engine]") {
   const TinyFile file(every_switch());
   const auto model = file.load(roomy());
