@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kNewTokens = 8;
 constexpr std::int64_t kBlock = 4;
+constexpr std::int64_t kBlocks = 32;
 
 Tokens prompt_of(std::int64_t length) {
   Tokens prompt;
@@ -18,23 +19,25 @@ Tokens prompt_of(std::int64_t length) {
   return prompt;
 }
 
-/// Runs of one prompt length and chunk size, on one scheduler.
+/// Runs of one prompt length and chunk size, on one scheduler. With a tier, whatever the pool has cached lies there instead.
 class EquivalenceRuns {
  public:
-  EquivalenceRuns(std::int64_t length, std::int64_t chunk)
-      : f_({.num_blocks = 32, .block_size = kBlock, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1, .max_chunk_tokens = chunk}),
+  EquivalenceRuns(std::int64_t length, std::int64_t chunk, std::int64_t tier_slots)
+      : f_({.num_blocks = kBlocks, .block_size = kBlock, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1, .max_chunk_tokens = chunk}, {},
+           {}, tier_slots),
         prompt_(prompt_of(length)) {
     text_ = toy_text(f_.cache.config(), {.prompt = prompt_, .max_new_tokens = kNewTokens}, 0, f_.kVocab, &logits_);
   }
 
   /// True when the run said what the one-shot run says, and did what it was to do.
   bool run(std::int64_t hit, std::int64_t preempt_point) {
-    if (!f_.cache.reset(CacheReset::kIfIdle)) return false;
+    if (!f_.cache.reset(CacheReset::kIfIdle) || (f_.tier && !f_.tier->tier.clear())) return false;
     put_prefix(hit);
+    move_to_tier();
     f_.env.events.clear();
     const std::uint64_t id = ++last_id_;
     if (!f_.submit(id, prompt_, kNewTokens)) return false;
-    const std::int64_t preempted_before = f_.scheduler.stats().preempted_recompute;
+    const std::int64_t preempted_before = num_preempted();
     bool right = true;
     std::int64_t cached = -1;
     bool preempted = false;
@@ -43,18 +46,25 @@ class EquivalenceRuns {
       const Request* request = f_.scheduler.find(RequestId{id});
       if (request == nullptr) break;
       if (cached < 0) cached = request->cached_tokens;
-      if (!preempted && request->num_computed >= preempt_point) preempted = f_.scheduler.preempt(RequestId{id}) == 1;
+      if (preempted || request->num_computed < preempt_point) continue;
+      preempted = f_.scheduler.preempt(RequestId{id}) == 1;
+      move_to_tier();
     }
     const auto length = static_cast<std::int64_t>(prompt_.size());
     const bool reachable = preempt_point < length + kNewTokens - 1;
-    return right && cached == hit && f_.scheduler.stats().preempted_recompute - preempted_before == (reachable ? 1 : 0) &&
+    const std::int64_t found = f_.tier ? hit / kBlock * kBlock : hit;
+    return right && cached == found && num_preempted() - preempted_before == (reachable ? 1 : 0) &&
            f_.text(id) == text_ && f_.cache.capacity().used == 0;
   }
 
+  [[nodiscard]] const SchedulerStats& stats() const { return f_.scheduler.stats(); }
+
  private:
+  [[nodiscard]] std::int64_t num_preempted() const { return stats().preempted_recompute + stats().preempted_demote; }
+
   bool step() {
     f_.batch = &f_.scheduler.plan();
-    if (!validate(*f_.batch, kBlock) || f_.batch->num_tokens() == 0) return false;
+    if (!validate(*f_.batch, kBlock) || f_.batch->is_empty()) return false;
     f_.seal();
     f_.run_transfers();
     const auto logits = f_.toy.run(*f_.batch);
@@ -87,6 +97,20 @@ class EquivalenceRuns {
     end->commit().value();
   }
 
+  /// Someone else takes every block: what is cached in them is saved.
+  void move_to_tier() {
+    if (!f_.tier) return;
+    auto txn = f_.cache.begin();
+    const SeqId seq = txn->create().value();
+    txn->grow(seq, kBlocks * kBlock).value();
+    demote_victims(f_.tier->tier, *txn, [&](BlockId block, std::uint32_t slot) { f_.tier->tier.demote(slot, f_.toy.page(block)).value(); });
+    f_.cache.commit(txn->seal().value()).value();
+    for (std::uint32_t block = 0; block < kBlocks; ++block) f_.toy.poison(BlockId{block});
+    auto end = f_.cache.begin();
+    end->release(seq).value();
+    end->commit().value();
+  }
+
   SchedFixture f_;
   Tokens prompt_;
   Tokens text_;
@@ -94,29 +118,37 @@ class EquivalenceRuns {
   std::uint64_t last_id_ = 0;
 };
 
-/// All (chunk, hit, preemption point) of the lengths first, first + stride, ...; returns the number of runs.
-std::int64_t run_lengths(std::int64_t first, std::int64_t stride, std::int64_t last) {
+/// All (chunk, hit, preemption point) of the lengths up to `longest`; returns the number of runs, and of pages that were loaded.
+std::pair<std::int64_t, std::int64_t> run_lengths(std::int64_t longest, std::int64_t tier_slots) {
   std::int64_t runs = 0;
-  for (std::int64_t length = first; length <= last; length += stride) {
+  std::int64_t loaded = 0;
+  for (std::int64_t length = 1; length <= longest; ++length) {
     for (std::int64_t chunk = 1; chunk <= length; ++chunk) {
-      EquivalenceRuns law{length, chunk};
+      EquivalenceRuns law{length, chunk, tier_slots};
       for (std::int64_t hit = 0; hit < length; ++hit) {
         for (std::int64_t point = 0; point <= length + 7; ++point, ++runs) {
           INFO("length " << length << " chunk " << chunk << " hit " << hit << " preempted at " << point);
           if (!law.run(hit, point)) FAIL("differs from the one-shot run");
         }
       }
+      loaded += law.stats().promoted;
     }
   }
-  return runs;
+  return {runs, loaded};
 }
 
 }  // namespace
 
 TEST_CASE("sched.equivalence.every_chunk_hit_and_preemption_point", "[sched]") {
 #if defined(__SANITIZE_ADDRESS__)
-  CHECK(run_lengths(1, 1, 10) == 5 * 5 * 11 * 11 + 8 * 385);
+  CHECK(run_lengths(10, 0).first == 5 * 5 * 11 * 11 + 8 * 385);
 #else
-  CHECK(run_lengths(1, 1, 40) == 849'520);
+  CHECK(run_lengths(40, 0).first == 849'520);
 #endif
+}
+
+TEST_CASE("sched.equivalence.every_chunk_load_and_preemption_point", "[sched]") {
+  const auto [runs, loaded] = run_lengths(16, 64);
+  CHECK(runs == 8 * 8 * 17 * 17 + 8 * 1'496);
+  CHECK(loaded > 2 * runs);
 }
