@@ -1,10 +1,15 @@
 // Cost of the scheduler alone, as JSON lines {"figure", "value", "unit"}: plan + commit per running sequence, steps with a long queue,
 // simulated seeds per second, and how many steps continuous batching saves.
+#include "02_custom_policy/aged_shortest.hpp"
+
 #include <kvpage/sched/simulator/sim_policies.hpp>
 #include <kvpage/sched/simulator/simulation.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <thread>
 
 namespace {
 
@@ -30,12 +35,12 @@ class Load {
  public:
   static constexpr std::int64_t kMaxNew = 512;
 
-  Load(std::int64_t num_running, std::size_t order)
+  Load(std::int64_t num_running, const AnyOrder& order)
       : pool_{.num_blocks = num_running * kBlocksPerSeq, .block_size = 16, .max_seqs = num_running, .max_blocks_per_seq = kBlocksPerSeq},
         memory_(Cache::required_bytes(pool_, Cache::IndexOptions{SipSecret{1, 2}})),
         cache_(pool_, memory_, Cache::IndexOptions{SipSecret{1, 2}}),
         scheduler_({.budget_tokens = 8192, .max_seqs = num_running, .max_waiting = 1 << 20}, cache_,
-                   {AnyOrder::of(order), AnyAdmission{}, {}}, env_) {}
+                   {order, AnyAdmission{}, {}}, env_) {}
 
   void submit(std::int64_t max_new) {
     std::vector<TokenId> prompt(128);
@@ -69,7 +74,7 @@ class Load {
 };
 
 /// Median time of a step in which everybody decodes.
-double step_us(std::int64_t num_running, std::int64_t num_waiting, std::size_t order) {
+double step_us(std::int64_t num_running, std::int64_t num_waiting, const AnyOrder& order) {
   Load load{num_running, order};
   for (std::int64_t i = 0; i < num_running + num_waiting; ++i) load.submit(Load::kMaxNew);
   for (std::int64_t i = 0; i < num_running * 128 / 8192 + 64; ++i) load.step();
@@ -85,7 +90,7 @@ double step_us(std::int64_t num_running, std::int64_t num_waiting, std::size_t o
 }
 
 /// Steps that 1,000 requests take, of which 90 % want 8 tokens and 10 % want 256, sixteen at a time.
-double steps_of(std::size_t order) {
+double steps_of(const AnyOrder& order) {
   Load load{16, order};
   for (int i = 0; i < 1000; ++i) load.submit(i % 10 == 3 ? 256 : 8);
   double steps = 0;
@@ -93,28 +98,42 @@ double steps_of(std::size_t order) {
   return steps;
 }
 
+/// Seeds on all cores, each thread its own.
+void simulator() {
+  constexpr std::uint64_t kSeeds = 2000;
+  const unsigned num_threads = std::max(1u, std::thread::hardware_concurrency());
+  std::atomic<std::int64_t> steps{0};
+  std::atomic<std::uint64_t> next{0};
+  const auto start = Clock::now();
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < num_threads; ++t) {
+    threads.emplace_back([&] {
+      for (std::uint64_t seed = next++; seed < kSeeds; seed = next++) {
+        const SimReport run = simulate(draw_sim_config(seed));
+        if (run.violation != nullptr) std::fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed), run.violation);
+        if (run.violation != nullptr) std::exit(1);
+        steps += run.sealed_steps;
+      }
+    });
+  }
+  threads.clear();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report("sim_seeds", static_cast<double>(kSeeds) / seconds, "seeds/s");
+  report("sim_steps", static_cast<double>(steps) / seconds, "steps/s");
+}
+
 }  // namespace
 
 int main() {
-  const double plan_256 = step_us(256, 0, 0);
-  const double plan_1024 = step_us(1024, 0, 0);
+  const double plan_256 = step_us(256, 0, Fcfs{});
+  const double plan_1024 = step_us(1024, 0, Fcfs{});
   report("plan_commit_256", plan_256 / 256, "us/sequence");
   report("plan_commit_1024", plan_1024 / 1024, "us/sequence");
   report("plan_commit_1024_over_256", plan_1024 / 1024 / (plan_256 / 256), "ratio");
-  double slowest = 0;
-  for (std::size_t order = 0; order < AnyOrder::kNumKinds; ++order) slowest = std::max(slowest, step_us(256, 10'000, order));
+  double slowest = step_us(256, 10'000, engine::AgedShortest{});  // a user's own order
+  for (std::size_t order = 0; order < AnyOrder::kNumKinds; ++order) slowest = std::max(slowest, step_us(256, 10'000, AnyOrder::of(order)));
   report("waiting_10000", slowest / 1000, "ms/step");
-  report("waiting_10000_over_100", step_us(256, 10'000, 0) / step_us(256, 100, 0), "ratio");
-  report("continuous_over_static_sim", steps_of(6) / steps_of(0), "ratio");
-  const auto start = Clock::now();
-  std::int64_t steps = 0;
-  constexpr std::uint64_t kSeeds = 2000;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const SimReport run = simulate(draw_sim_config(seed));
-    if (run.violation != nullptr) std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), run.violation);
-    steps += run.sealed_steps;
-  }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  report("sim_seeds", static_cast<double>(kSeeds) / seconds, "seeds/s/core");
-  report("sim_steps", static_cast<double>(steps) / seconds, "steps/s/core");
+  report("waiting_10000_over_100", step_us(256, 10'000, Fcfs{}) / step_us(256, 100, Fcfs{}), "ratio");
+  report("continuous_over_static_sim", steps_of(StaticBatch{}) / steps_of(Fcfs{}), "ratio");
+  simulator();
 }

@@ -1,7 +1,7 @@
 """What every group of tools/bench.sh shares: figures, peers, interleaved rounds.
 
 A figure is one JSON line on standard output; everything else goes to standard error. Units are base units: tok/s, B/s, s, nat;
-fractions are 0..1. The ratio is >= 1 when kvpage is better: value / against for rates, against / value for times.
+fractions are 0..1. The ratio is >= 1 when kvpage is better: value / against for rates and ratios, against / value for times.
 """
 
 import json
@@ -29,7 +29,7 @@ def figure(name, value, unit, against=None, against_value=None):
     """Prints one line. `against` names the peer; its value must come from this very run."""
     ratio = None
     if against_value:
-        ratio = value / against_value if unit.endswith("/s") else against_value / value
+        ratio = value / against_value if unit.endswith("/s") or unit == "ratio" else against_value / value
     print(json.dumps({"figure": name, "value": value, "unit": unit, "against": against if against_value else None,
                       "against_value": against_value, "ratio": ratio}), flush=True)
 
