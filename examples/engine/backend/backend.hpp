@@ -76,6 +76,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.gated_matmul(weight, weight, input, GatedRows{}, weight, input) } -> std::same_as<Status>;
   { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;
   { backend.rms_norm(RmsNormArgs{}) } -> std::same_as<Status>;
+  { backend.rope_table(RopeTableArgs{}) } -> std::same_as<Status>;
   { backend.rope(RopeArgs{}) } -> std::same_as<Status>;
   { backend.soft_cap(SoftCapArgs{}) } -> std::same_as<Status>;
   { B::kernel_name(view) } -> std::same_as<std::string>;

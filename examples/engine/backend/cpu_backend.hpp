@@ -94,6 +94,7 @@ class CpuBackend {
 
   Status embedding(const EmbeddingArgs& args) { return kvpage::embedding(*cpu_, args); }
   Status rms_norm(const RmsNormArgs& args) { return kvpage::rms_norm(*cpu_, args); }
+  Status rope_table(const RopeTableArgs& args) { return kvpage::rope_table(*cpu_, args); }
   Status rope(const RopeArgs& args) { return kvpage::rope(*cpu_, args); }
   Status soft_cap(const SoftCapArgs& args) { return kvpage::soft_cap(*cpu_, args); }
   template <KVStorage KV>

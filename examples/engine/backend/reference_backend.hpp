@@ -85,6 +85,7 @@ class ReferenceBackend {
   }
   Status embedding(const EmbeddingArgs& args) { return reference::embedding(args); }
   Status rms_norm(const RmsNormArgs& args) { return reference::rms_norm(args); }
+  Status rope_table(const RopeTableArgs&) { return {}; }  // angles stay double: rope computes its own
   Status rope(const RopeArgs& args) { return reference::rope(args); }
   Status soft_cap(const SoftCapArgs& args) { return reference::soft_cap(args); }
   template <KVStorage KV>

@@ -79,6 +79,7 @@ class Transformer final : public LanguageModel {
   Status attention_block(std::int64_t index, const BatchPlan& plan);
   Status project_qkv(const Layer& layer, const BatchPlan& plan);
   Status normalise_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_heads, std::int64_t num_tokens);
+  Status make_rope_tables(const BatchPlan& plan);
   Status rotate(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads);
   Status append(std::int64_t index, const BatchPlan& plan);
   Status attend(std::int64_t index, const BatchPlan& plan);
@@ -92,9 +93,8 @@ class Transformer final : public LanguageModel {
                   const float* bias, float* out, bool accumulate);
   Status keep_logit_rows(const BatchPlan& plan);
 
-  const RopeTables& rope_of(std::int64_t layer) const {
-    return spec_.layer_window_tokens(layer) > 0 ? window_rope_ : full_rope_;
-  }
+  bool has_window(std::int64_t layer) const { return spec_.layer_window_tokens(layer) > 0; }
+  const RopeTables& rope_of(std::int64_t layer) const { return has_window(layer) ? window_rope_ : full_rope_; }
   KeyBias key_bias_of(std::int64_t index) const;
   /// Key and value of one token in one layer.
   std::int64_t bytes_per_key() const { return pool_.bytes_per_page() / cache_.shape.block_size / cache_.shape.num_layers; }
@@ -134,6 +134,7 @@ Status Transformer<B, Format>::forward(const BatchPlan& plan) {
   const Status copied = backend_.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = plan.copies});
   if (!copied.ok()) return copied;
   if (const Status status = embed(plan); !status.ok()) return status;
+  if (const Status status = make_rope_tables(plan); !status.ok()) return status;
   for (std::int64_t i = 0; i < spec_.num_layers; ++i) {
     if (const Status status = run_layer(i, plan); !status.ok()) return status;
   }

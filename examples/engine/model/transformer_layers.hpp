@@ -63,6 +63,23 @@ Status Transformer<B, Format>::normalise_heads(const std::vector<float>& weight,
                     .out_stride = spec_.head_dim, .num_rows = num_tokens * num_heads, .dim = spec_.head_dim, .eps = spec_.norm_epsilon});
 }
 
+/// Cosines and sines of the step's positions, for all layers.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::make_rope_tables(const BatchPlan& plan) {
+  const auto fill = [&](const RopeTables& rope, std::vector<float>& table) -> Status {
+    if (table.empty()) return {};
+    return profiler_.time(
+        StepOperation::kRope,
+        [&] {
+          return backend_.rope_table({.positions = plan.positions.data(), .num_tokens = plan.num_tokens(), .inv_freq = rope.inv_freq.data(),
+                                      .rotary_dim = spec_.rotary_dim, .magnitude = rope.magnitude, .out = table.data()});
+        },
+        [&] { return OperationCost{.bytes = float_bytes(plan.num_tokens(), spec_.rotary_dim)}; });
+  };
+  if (const Status status = fill(full_rope_, workspace_.full_rope); !status.ok()) return status;
+  return fill(window_rope_, workspace_.window_rope);
+}
+
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::rotate(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads) {
   const RopeTables& rope = rope_of(index);
@@ -72,7 +89,8 @@ Status Transformer<B, Format>::rotate(std::int64_t index, const BatchPlan& plan,
         return backend_.rope({.x = heads.data(), .token_stride = num_heads * spec_.head_dim, .num_tokens = plan.num_tokens(),
                               .num_heads = num_heads, .head_dim = spec_.head_dim, .rotary_dim = spec_.rotary_dim,
                               .positions = plan.positions.data(), .inv_freq = rope.inv_freq.data(), .pairing = spec_.traits.rope_pairing,
-                              .magnitude = rope.magnitude});
+                              .magnitude = rope.magnitude,
+                              .table = (has_window(index) ? workspace_.window_rope : workspace_.full_rope).data()});
       },
       [&] { return rows_cost(plan.num_tokens(), num_heads * spec_.rotary_dim, 2); });
 }

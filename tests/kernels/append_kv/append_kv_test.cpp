@@ -136,6 +136,29 @@ TEST_CASE("append_kv.cpu_equals_the_reference_and_touches_only_its_slots", "[app
   });
 }
 
+// Hardware narrows floats where the reference does it bit by bit.
+TEST_CASE("append_kv.numbers_that_round_overflow_or_vanish_have_the_references_bits", "[append_kv]") {
+  const std::vector<float> special{0.0f, -0.0f, 1e6f, -65519.9f, 65520.0f, INFINITY, -INFINITY, 6.1e-5f, 5.9e-8f, 2.9e-8f, 2.98e-8f, 1e-30f,
+                                   1.00048828125f, 1.00146484375f, 0x1.ffep-15f, NAN};
+  for_each_type(KVFormats{}, [&]<class Format>() {
+    if constexpr (Format::Key::kBits >= 16) {
+      for_each_layout<Format>([&]<class KV>() {
+        INFO(std::string(Format::kName) << " " << std::string(KV::Layout::kName));
+        Case<KV> fast(72, 16);
+        for (std::size_t i = 0; i < fast.k.size(); i += 3) fast.k[i] = fast.v[fast.v.size() - 1 - i] = special[i / 3 % special.size()];
+        Case<KV> slow = fast;
+        auto fast_args = fast.args(0, 20), slow_args = slow.args(0, 20);
+        fast_args.view.key_scale = slow_args.view.key_scale = 0.75f;
+        fast_args.view.value_scale = slow_args.view.value_scale = 3.0f;
+        Cpu cpu({.num_threads = 1});
+        REQUIRE(append_kv(cpu, fast_args).ok());
+        REQUIRE(reference::append_kv(slow_args).ok());
+        CHECK(same_bytes(fast.pool_memory(), slow.pool_memory()));
+      });
+    }
+  });
+}
+
 TEST_CASE("append_kv.a_tokens_bytes_do_not_depend_on_its_batch", "[append_kv]") {
   for_each_type(KVFormats{}, [&]<class Format>() {
     using KV = CpuKV<Format>;

@@ -130,6 +130,38 @@ TEST_CASE("rope.every_path_gives_the_same_bits_near_the_double_reference", "[rop
   }
 }
 
+TEST_CASE("rope.a_table_changes_no_bit", "[rope]") {
+  const std::vector<std::int64_t> positions{0, 1, 31, 4095, 100'000, 7, 123'456'789, 8, 9};
+  const auto num_tokens = static_cast<std::int64_t>(positions.size());
+  for (const std::int64_t rotary_dim : {2, 34, 64}) {
+    const auto inv_freq = frequencies({.theta = 10'000.0}, rotary_dim);
+    const auto x = random_floats(num_tokens * 128, 3);
+    for (const Isa isa : kvpage_test::runnable_isas()) {
+      for (const auto pairing : {RopePairing::kHalf, RopePairing::kAdjacent}) {
+        CAPTURE(rotary_dim, isa_name(isa), static_cast<int>(pairing));
+        Cpu cpu({.num_threads = 2, .isa = isa});
+        std::vector<float> table(static_cast<std::size_t>(num_tokens * rotary_dim), -1.0f);
+        REQUIRE(rope_table(cpu, {positions.data(), num_tokens, inv_freq.data(), rotary_dim, 1.25f, table.data()}).ok());
+        auto want = x, got = x;
+        RopeArgs args{want.data(), 128, num_tokens, 2, 64, rotary_dim, positions.data(), inv_freq.data(), pairing, 1.25f};
+        REQUIRE(rope(cpu, args).ok());
+        args.x = got.data(), args.table = table.data();
+        REQUIRE(rope(cpu, args).ok());
+        REQUIRE(kvpage_test::same_bits(got, want));
+      }
+    }
+  }
+  Cpu cpu({.num_threads = 1});
+  float out[2] = {5, 5};
+  const float inv_freq[] = {1.0f};
+  const std::int64_t negative = -1;
+  CHECK_FALSE(rope_table(cpu, {&negative, 1, inv_freq, 2, 1.0f, out}).ok());
+  CHECK_FALSE(rope_table(cpu, {&negative, -1, inv_freq, 2, 1.0f, out}).ok());
+  CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, 3, 1.0f, out}).ok());
+  CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, 2, 1.0f, nullptr}).ok());
+  CHECK((out[0] == 5 && out[1] == 5));
+}
+
 TEST_CASE("rope.a_token_alone_has_the_bits_it_has_in_a_batch", "[rope]") {
   std::vector<std::int64_t> positions(50);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<std::int64_t>(i * i);

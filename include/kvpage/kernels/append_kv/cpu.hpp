@@ -3,30 +3,58 @@
 
 #include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/exec/cpu.hpp>
+#include <kvpage/exec/simd.hpp>
 #include <kvpage/kernels/append_kv/args.hpp>
+
+#define KVPAGE_ISA_BODY <kvpage/kernels/append_kv/cpu_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 namespace detail {
+/// Writes x[i] / divisor, i < count, as an IEEE half to out[i * stride].
+using StoreHalves = void (*)(const float* x, std::int64_t count, float divisor, std::uint16_t* out, std::int64_t stride);
+
+/// Codecs of plain IEEE halves, whoever wrote them: 16 bits and this largest number make no other format.
+template <class C>
+inline constexpr bool kStoresHalves = false;
+template <class P>
+  requires(std::is_same_v<typename P::Storage, std::uint16_t> && P::kMaxFinite == 65504.0f)
+inline constexpr bool kStoresHalves<PlainCodec<P>> = true;
+
+/// Writes the key or value of one head; `row` [head_dim] is overwritten.
+template <bool kIsKey, KVStorage KV>
+void append_vector(const PagedKVView<KV>& view, KVSlot slot, std::int64_t head, float* row, StoreHalves store_halves) noexcept {
+  if constexpr (kStoresHalves<typename KVSide<KV, kIsKey>::Codec>) {
+    const KVSide<KV, kIsKey> side(view, slot.block, head);
+    const std::int64_t first = side.index(slot.offset, 0);
+    const std::int64_t stride = view.dims.head_dim > 1 ? side.index(slot.offset, 1) - first : 1;  // codes of one dim: affine
+    store_halves(row, view.dims.head_dim, kIsKey ? view.key_scale : view.value_scale,
+                 reinterpret_cast<std::uint16_t*>(side.codes) + first, stride);
+  } else if constexpr (kIsKey) {
+    write_key(view, slot.block, head, slot.offset, row);
+  } else {
+    write_value(view, slot.block, head, slot.offset, row);
+  }
+}
+
 /// Writes the keys and values of token `i`.
 template <KVStorage KV>
-void append_token(const AppendKvArgs<KV>& args, std::int64_t i) noexcept {
+void append_token(const AppendKvArgs<KV>& args, std::int64_t i, StoreHalves store_halves) noexcept {
   const KVSlot slot = args.slots[i];
   if (slot == kNoSlot) return;
   const std::int64_t head_dim = args.view.dims.head_dim;
   float row[kMaxHeadDim];
   float bias[kMaxHeadDim];
   for (std::int64_t head = 0; head < args.view.dims.num_kv_heads; ++head) {
-    const float* k = args.k + i * args.k_stride + head * head_dim;
-    const float* v = args.v + i * args.v_stride + head * head_dim;
-    std::copy_n(k, head_dim, row);
+    std::copy_n(args.k + i * args.k_stride + head * head_dim, head_dim, row);
     if (takes_out_key_bias<KV> && args.key_bias) {
       turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, head_dim, bias);
       for (std::int64_t d = 0; d < head_dim; ++d) row[d] -= bias[d];
     }
-    write_key(args.view, slot.block, head, slot.offset, row);
-    std::copy_n(v, head_dim, row);
-    write_value(args.view, slot.block, head, slot.offset, row);
+    append_vector<true>(args.view, slot, head, row, store_halves);
+    std::copy_n(args.v + i * args.v_stride + head * head_dim, head_dim, row);
+    append_vector<false>(args.view, slot, head, row, store_halves);
   }
 }
 }  // namespace detail
@@ -35,8 +63,9 @@ void append_token(const AppendKvArgs<KV>& args, std::int64_t i) noexcept {
 template <KVStorage KV>
 [[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
-  cpu.parallel_for(args.num_tokens, [&args](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t i = begin; i < end; ++i) detail::append_token(args, i);
+  const auto store_halves = cpu.select(IsaTable<detail::StoreHalves>{KVPAGE_ISA_TABLE(store_halves)});
+  cpu.parallel_for(args.num_tokens, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) detail::append_token(args, i, store_halves);
   });
   return {};
 }

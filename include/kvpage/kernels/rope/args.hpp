@@ -28,12 +28,51 @@ struct RopeArgs {
   const float* inv_freq = nullptr;          // [rotary_dim / 2], from rope_frequencies
   RopePairing pairing = RopePairing::kHalf;
   float magnitude = 1.0f;
+  const float* table = nullptr;             // [num_tokens, 2, rotary_dim / 2] of rope_table with these values, or null
+};
+
+/// The cosines and sines that rope needs for these positions, times `magnitude`: computed once per step instead of once per layer.
+/// A rotation with a table gives the bits of one without.
+struct RopeTableArgs {
+  const std::int64_t* positions = nullptr;  // [num_tokens]
+  std::int64_t num_tokens = 0;
+  const float* inv_freq = nullptr;          // [rotary_dim / 2]
+  std::int64_t rotary_dim = 0;              ///< even
+  float magnitude = 1.0f;
+  float* out = nullptr;                     // [num_tokens, 2, rotary_dim / 2], cosines before sines
 };
 
 /// Largest rotary_dim: the sines of one token live on the stack.
 inline constexpr std::int64_t kMaxRotaryDim = 1024;
 /// Positions from which on the reduction of angles would lose digits.
 inline constexpr std::int64_t kMaxRopePosition = std::int64_t{1} << 27;
+
+namespace detail {
+inline Status validate_positions(const std::int64_t* positions, std::int64_t num_tokens) noexcept {
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
+    if (positions[t] < 0 || positions[t] >= kMaxRopePosition) {
+      return {StatusCode::kInvalidArgument, "rope: a position is negative or beyond the limit", positions[t], kMaxRopePosition};
+    }
+  }
+  return {};
+}
+}  // namespace detail
+
+/// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
+inline Status validate(const RopeTableArgs& args) noexcept {
+  const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
+    return Status(StatusCode::kInvalidArgument, message, value, limit);
+  };
+  if (args.num_tokens < 0) return invalid("rope_table: num_tokens is negative", args.num_tokens, 0);
+  if (args.num_tokens == 0) return {};
+  if (args.rotary_dim <= 0 || args.rotary_dim % 2 != 0) {
+    return invalid("rope_table: rotary_dim must be positive and even", args.rotary_dim, 2);
+  }
+  if (args.positions == nullptr || args.inv_freq == nullptr || args.out == nullptr) {
+    return invalid("rope_table: positions, inv_freq or out is null", 0, 1);
+  }
+  return detail::validate_positions(args.positions, args.num_tokens);
+}
 
 /// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
 inline Status validate(const RopeArgs& args) noexcept {
@@ -52,12 +91,7 @@ inline Status validate(const RopeArgs& args) noexcept {
   if (args.token_stride < args.num_heads * args.head_dim) {
     return invalid("rope: token_stride is smaller than num_heads * head_dim", args.token_stride, args.num_heads * args.head_dim);
   }
-  for (std::int64_t t = 0; t < args.num_tokens; ++t) {
-    if (args.positions[t] < 0 || args.positions[t] >= kMaxRopePosition) {
-      return invalid("rope: a position is negative or beyond the limit", args.positions[t], kMaxRopePosition);
-    }
-  }
-  return {};
+  return detail::validate_positions(args.positions, args.num_tokens);
 }
 
 KVPAGE_END_NAMESPACE
