@@ -106,7 +106,7 @@ Expected<void, TraceError> RunTimeline::move_blocks(const TraceReader& reader, c
   if (told->id.empty()) return {};
   AnswerTrack& track = tracks_[track_of(told->id, told->answer)];
   track.promoted_blocks += told->promoted_blocks;
-  if (told->promoted_blocks > 0) start(track, AnswerState::kLoading);
+  if (told->demoted_blocks == 0) start(track, AnswerState::kLoading);
   return {};
 }
 
@@ -175,8 +175,9 @@ void RunTimeline::compute(const Row& row, std::size_t s) {
   track.spans.push_back({state, begin_ns, step.end_ns, index, 1, row.first_position, row.num_tokens});
 }
 
-/// A wait begins now.
+/// A wait begins now, or goes on.
 void RunTimeline::start(AnswerTrack& track, AnswerState state) {
+  if (!track.spans.empty() && track.spans.back().end_ns < 0 && track.spans.back().state == state) return;
   stop(track, now_ns_);
   track.spans.push_back({.state = state, .begin_ns = now_ns_, .first_step = std::ssize(steps_)});
 }

@@ -94,7 +94,7 @@ struct TracePreemption {
 /// Blocks on their way between the pool and the host tier.
 struct TraceTransfer {
   std::int64_t t_ns = 0;  ///< set by the recorder
-  std::string id{};       ///< the answer that waits for them, if one does: it is loading until its next rows
+  std::string id{};       ///< the answer that waits for blocks that come back: it is loading until its next rows; empty = the whole step
   std::uint32_t answer = 0;
   std::int64_t demoted_blocks = 0;
   std::int64_t promoted_blocks = 0;

@@ -1,7 +1,9 @@
 #include "tools/kvpage/blocks_page.hpp"
 
+#include "engine/trace/run_timeline.hpp"
 #include "tools/kvpage/embedded_file.hpp"
 #include "tools/kvpage/frame_encoder.hpp"
+#include "tools/kvpage/trace_run_encoder.hpp"
 
 #include <kvpage/base/error.hpp>
 
@@ -61,11 +63,13 @@ class PageBuilder {
       if (const auto done = read(line); !done) return Unexpected{done.error()};
     }
     end_frame();
+    run_.close();
     return {};
   }
 
   [[nodiscard]] bool empty() const noexcept { return num_events_ == 0; }
-  [[nodiscard]] const std::string& bytes() const noexcept { return encoder_.bytes(); }
+  [[nodiscard]] const std::string& frames() const noexcept { return encoder_.bytes(); }
+  [[nodiscard]] std::string run() const { return encode_run(run_); }
 
   [[nodiscard]] nlohmann::ordered_json description(const std::string& title) const {
     const engine::TraceHeader& h = reader_.header();
@@ -74,13 +78,15 @@ class PageBuilder {
                                 {"frames", frame_ + 1},   {"steps_per_frame", steps_per_frame_},
                                 {"last_step", last_step_}, {"cut_short", reader_.cut_short()}};
     meta["capacity"] = capacity_ ? to_json(*capacity_) : nlohmann::ordered_json(nullptr);
-    meta["requests"] = requests_;
+    meta["states"] = engine::kAnswerStateNames;
+    meta["answers"] = nlohmann::json::array();
+    for (const engine::AnswerTrack& track : run_.tracks()) meta["answers"].push_back({track.id, track.answer, track.reason});
     return meta;
   }
 
  private:
   Expected<void, TraceError> read(const TraceLine& line) {
-    if (line.kind == "plan") return name_requests(line);
+    if (auto done = run_.apply(reader_, line); !done) return done;
     if (line.kind == "capacity") return check_capacity(line);
     const auto events = reader_.events(line);
     if (!events) return Unexpected{events.error()};
@@ -109,13 +115,6 @@ class PageBuilder {
 
   void end_frame() { encoder_.end_frame(map_, frame_ == 0 ? 0 : (frame_ - 1) * steps_per_frame_); }
 
-  Expected<void, TraceError> name_requests(const TraceLine& line) {
-    const auto plan = reader_.plan(line);
-    if (!plan) return Unexpected{plan.error()};
-    for (const engine::PlannedRow& row : plan->rows) requests_[std::to_string(row.seq.generation)] = row.id;
-    return {};
-  }
-
   Expected<void, TraceError> check_capacity(const TraceLine& line) {
     const auto told = reader_.capacity(line);
     if (!told) return Unexpected{told.error()};
@@ -136,7 +135,7 @@ class PageBuilder {
   std::uint64_t last_step_ = 0;
   std::int64_t num_events_ = 0;
   std::optional<CapacitySnapshot> capacity_;  ///< the allocator's own count at the very end
-  std::map<std::string, std::string> requests_;
+  engine::RunTimeline run_;
 };
 
 /// The page with a part in each place where it says {{name}}. What a part says is not looked at: it may say the same.
@@ -181,13 +180,15 @@ Expected<std::string, TraceError> render_blocks_page(engine::TraceReader& reader
     return Unexpected{TraceError{title + ": the trace holds no cache events; it can be replayed, but not drawn"}};
   }
   std::string script;
-  for (const char* part : {"history.js", "colours.js", "map.js", "timeline.js", "app.js", "controls.js"}) {
+  for (const char* part : {"byte_stream.js", "history.js", "run_log.js", "colours.js", "map.js", "timeline.js", "gantt.js", "app.js",
+                           "gantt_controls.js", "controls.js"}) {
     (script += embedded_file(part)) += '\n';
   }
   return fill(embedded_file("block_map.html"), {{"style", std::string(embedded_file("block_map.css"))},
                                                 {"script", script},
                                                 {"description", inside_html(builder.description(title))},
-                                                {"frames", base64(builder.bytes())}});
+                                                {"run", base64(builder.run())},
+                                                {"frames", base64(builder.frames())}});
 }
 
 }  // namespace kvpage::cli

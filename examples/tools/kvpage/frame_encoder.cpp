@@ -1,14 +1,11 @@
 #include "tools/kvpage/frame_encoder.hpp"
 
+#include "tools/kvpage/trace_numbers.hpp"
+
 #include <utility>
 
 namespace kvpage::cli {
 namespace {
-
-void append_number(std::string& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
-  to += static_cast<char>(value);
-}
 
 std::uint64_t zigzag(std::int64_t value) { return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63); }
 

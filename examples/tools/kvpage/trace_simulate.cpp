@@ -106,9 +106,9 @@ int trace_simulate(const TraceSimulateOptions& options) {
     if (outcome.failed()) {
       totals.print();
       const std::string file = options.output.empty() ? "FILE" : options.output;
-      const std::string kept = options.output.empty() ? "kvpage trace simulate --seed " + std::to_string(trace.seed) + " --out FILE && " : "";
-      throw Failure(kExitRun, "seed " + std::to_string(trace.seed) + ": " + describe(outcome) + "; try " + kept +
-                                  "kvpage trace shrink " + file);
+      const std::string seed = std::to_string(trace.seed);
+      const std::string keep_it = options.output.empty() ? "kvpage trace simulate --seed " + seed + " --out FILE && " : "";
+      throw Failure(kExitRun, "seed " + seed + ": " + describe(outcome) + "; try " + keep_it + "kvpage trace shrink " + file);
     }
     if (options.count > 1 && i + 1 < options.count) continue;
     if (options.count > 1) std::printf("seeds %" PRIu64 " to %" PRIu64 "\n", options.seed, trace.seed);

@@ -84,7 +84,8 @@ Verb add_export(CLI::App& trace) {
 Verb add_simulate(CLI::App& trace) {
   auto o = std::make_shared<TraceSimulateOptions>();
   auto* app = trace.add_subcommand("simulate", "Run the scheduler in simulated worlds with faults, and judge every step");
-  auto* seed = app->add_option("--seed", o->seed, "the world, its requests and its faults; equal seeds give equal runs")->capture_default_str();
+  auto* seed = app->add_option("--seed", o->seed, "the world, its requests and its faults; equal seeds give equal runs")
+                   ->capture_default_str();
   auto* count = app->add_option("--count", o->count, "number of seeds, from --seed on")
                     ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
                     ->capture_default_str();

@@ -5,6 +5,8 @@ const history_ = new History(description, $("frames").textContent);
 const colours = new Colours();
 const mapView = new BlockMapView($("map"), history_, colours, description.steps_per_frame);
 const timeline = new Timeline($("timeline"), history_, colours);
+const run = new RunLog(description.answers, $("run").textContent);
+const gantt = new Gantt($("gantt"), run, colours);
 const cursor = {pool: new Pool(history_.numBlocks), frame: -1, lastOwner: 0};
 const lastFrame = history_.numFrames - 1;
 const CATEGORY_NAMES = ["clean", "cached", "one sequence", "pending", "shared"];
@@ -15,8 +17,8 @@ const count = n => n.toLocaleString("en");
 const plural = (n, word) => count(n) + " " + word + (n === 1 ? "" : "s");
 const stepOf = f => Math.min(f * description.steps_per_frame, description.last_step);
 const element = (tag, className, text = "") => Object.assign(document.createElement(tag), {className, textContent: text});
-const requestOf = owner => description.requests[owner] ? " · " + description.requests[owner] : "";
-const nameOf = owner => owner === 0 ? "no sequence" : "sequence " + owner + requestOf(owner);
+const requestOf = owner => run.trackOfSequence.has(owner) ? run.trackOfSequence.get(owner).name + " · " : "";
+const nameOf = owner => owner === 0 ? "no sequence" : requestOf(owner) + "sequence " + owner;
 
 function schedule() {
   if (scheduled) return;
@@ -25,6 +27,7 @@ function schedule() {
 }
 function goTo(f) {
   frame = Math.min(lastFrame, Math.max(0, f));
+  followStep();
   schedule();
 }
 
@@ -32,12 +35,15 @@ function render() {
   history_.seek(cursor, frame);
   mapView.draw(cursor.pool, frame, view);
   timeline.draw(frame);
+  fitRows();
+  gantt.draw(ganttIndex());
   $("slider").value = frame;
   $("slider").setAttribute("aria-valuetext", "step " + stepOf(frame));
   $("step").textContent = count(stepOf(frame));
   showCounts();
   showSequences();
   showDetail(mapView.hovered);
+  showStepFacts();
 }
 
 function showCounts() {
@@ -83,6 +89,8 @@ function showSequences() {
 
 function focusOwner(generation) {
   mapView.focusedOwner = mapView.focusedOwner === generation ? 0 : generation;
+  gantt.marked = run.trackOfSequence.get(mapView.focusedOwner) || null;
+  if (gantt.marked !== null && gantt.rows[gantt.marked.row] === gantt.marked) scrollToRow(gantt.marked.row - 4);
   schedule();
 }
 
@@ -114,12 +122,15 @@ function showDetail(b) {
   box.append(list);
 }
 
-function showTooltip(b, x, y) {
+function showTooltip(b, x, y) { showFacts(b < 0 ? null : "Block " + count(b), b < 0 ? [] : factsOf(b), x, y); }
+
+/** A tooltip beside a point of the window; without a title it is hidden. */
+function showFacts(title, facts, x, y) {
   const box = $("tooltip");
-  box.hidden = b < 0;
-  if (b < 0) return;
-  box.replaceChildren(element("b", "", "Block " + count(b)));
-  for (const [name, value] of factsOf(b)) box.append(element("br", ""), element("span", "", name + " "), value);
+  box.hidden = title === null;
+  if (title === null) return;
+  box.replaceChildren(element("b", "", title));
+  for (const [name, value] of facts) box.append(element("br", ""), element("span", "", name + " "), value);
   const left = x + 16 + box.offsetWidth > innerWidth ? x - 16 - box.offsetWidth : x + 16;
   box.style.left = Math.max(8, left) + "px";
   box.style.top = Math.max(8, Math.min(y + 16, innerHeight - box.offsetHeight - 8)) + "px";
@@ -147,8 +158,11 @@ function setView(name) {
 
 function layout() {
   colours.refresh();
-  const room = $("map-room").clientWidth;
-  mapView.fit(room, innerWidth > 900 ? Math.max(320, innerHeight - 375) : 540);
+  const room = $("map-room").clientWidth, hasRequests = run.tracks.length > 0;
+  $("requests").hidden = !hasRequests;
+  if (hasRequests) layoutGantt();
+  const others = hasRequests ? 700 : 375;
+  mapView.fit(room, innerWidth > 900 ? Math.max(320, innerHeight - others) : 540);
   timeline.fit($("time-room").clientWidth, innerWidth > 900 ? 72 : 56);
   setView(view);
 }

@@ -14,6 +14,11 @@ class Colours {
     this.ink = read("--ink");
     this.muted = read("--muted");
     this.card = read("--card");
+    this.line = read("--line");
+    this.well = read("--well");
+    this.bad = read("--bad");
+    this.aborted = read("--aborted");
+    this.answer = ["waiting", "loading", "prefill", "recompute", "decode", "kept", "demoted", "dropped"].map(name => read("--" + name));
     this.ramp = [1, 2, 3, 4, 5].map(i => read("--ramp-" + i));
     const lightness = parseFloat(read("--owner-lightness")), chroma = parseFloat(read("--owner-chroma"));
     this.hues = [];

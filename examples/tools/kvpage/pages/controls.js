@@ -23,9 +23,9 @@ function connectKeys() {
   const moves = {ArrowLeft: -1, ArrowRight: 1, PageUp: -100, PageDown: 100};
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
-    const inMap = event.target === $("map"), inViews = event.target.name === "view";
+    const inMap = event.target === $("map"), inViews = event.target.type === "radio";
     if (event.key === " " && event.target.tagName !== "BUTTON") play(playing === 0);
-    else if (event.key === "Escape") mapView.focusedOwner = 0, schedule();
+    else if (event.key === "Escape") mapView.focusedOwner = 0, gantt.marked = null, schedule();
     else if (event.key >= "1" && event.key <= "3") setView(VIEWS[event.key - 1]);
     else if (event.key === "Home") moveBy(-lastFrame);
     else if (event.key === "End") moveBy(lastFrame);
@@ -78,6 +78,17 @@ function connectPointers() {
   document.querySelectorAll("input[name=view]").forEach(input => input.addEventListener("change", () => setView(input.value)));
 }
 
+/** Milliseconds of the fastest of five calls. */
+function fastest(call) {
+  const times = [];
+  for (let i = 0; i < 5; ++i) {
+    const before = performance.now();
+    call();
+    times.push(performance.now() - before);
+  }
+  return Math.min(...times);
+}
+
 /** Recounts the last frame block by block and compares it with what the allocator recorded. Scripts read it from the root element. */
 function selfCheck() {
   const end = {pool: new Pool(history_.numBlocks), frame: -1, lastOwner: 0};
@@ -86,15 +97,15 @@ function selfCheck() {
   for (const state of end.pool.state) ++recount[STATE_NAMES[state]];
   const told = description.capacity;
   const agrees = told !== null && Object.keys(recount).every(name => recount[name] === told[name]);
-  const drawMs = [];
-  for (let i = 0; i < 5; ++i) {
-    const before = performance.now();
-    mapView.draw(cursor.pool, frame, view);
-    drawMs.push(performance.now() - before);
-  }
+  const drawMs = fastest(() => mapView.draw(cursor.pool, frame, view)), ganttMs = fastest(() => gantt.draw(ganttIndex()));
+  const sum = (n, value) => Array.from({length: n}, (_, i) => value(i)).reduce((a, b) => a + b, 0);
+  const requests = {
+    steps: run.numSteps, answers: run.tracks.length, spans: run.spans.length, drawn: gantt.drawn, draw_ms: ganttMs,
+    planned_rows: sum(run.numSteps, s => run.aborted[s] ? 0 : run.rows[s]), shown_rows: sum(run.spans.length, i => run.spans[i].rows),
+  };
   document.documentElement.dataset.selfCheck = JSON.stringify({
     blocks_drawn: mapView.drawn, frames: history_.numFrames, last_step: description.last_step, recount, capacity: told, agrees,
-    fits: document.documentElement.scrollWidth <= innerWidth, draw_ms: Math.min(...drawMs),
+    fits: document.documentElement.scrollWidth <= innerWidth, draw_ms: drawMs, requests,
   });
   $("check").textContent = told === null ? "The recording ends without the allocator's own count."
     : agrees ? "At the end of the recording all " + count(history_.numBlocks) + " blocks are in the states that the allocator counted."
@@ -108,17 +119,22 @@ function start() {
   $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (description.cut_short ? " · cut short" : "");
   $("of").textContent = "of " + count(description.last_step);
   $("slider").max = lastFrame;
-  document.title = "Block map · " + description.title;
-  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+  document.title = description.title + " · kvpage";
+  const wishes = new URLSearchParams(location.hash.slice(1));
+  for (const [name, value] of wishes) {
     if (name === "step") frame = Math.min(lastFrame, Math.max(0, Math.ceil(Number(value) / description.steps_per_frame) || 0));
     if (name === "view" && VIEWS.includes(value)) view = value;
     if (name === "block") mapView.hovered = Math.min(history_.numBlocks - 1, Number(value) || 0);
   }
   connectKeys();
   connectPointers();
+  connectGantt();
   addEventListener("resize", layout);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", layout);
   layout();
+  if (wishes.get("axis") === "steps") setAxis("steps");
+  if (Number(wishes.get("zoom")) > 1) zoomGantt(1 / Number(wishes.get("zoom")));
+  followStep();
   render();
   selfCheck();
 }

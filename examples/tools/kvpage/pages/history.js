@@ -22,13 +22,11 @@ class Pool {
   category(b) { return this.state[b] === USED && this.refs[b] > 1 ? SHARED : this.state[b]; }
 }
 
-class History {
+class History extends ByteStream {
   constructor(description, base64) {
+    super(base64);
     this.numBlocks = description.num_blocks;
     this.numFrames = description.frames;
-    const text = atob(base64);
-    this.bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; ++i) this.bytes[i] = text.charCodeAt(i);
     this.starts = new Uint32Array(this.numFrames + 1);
     this.counts = new Uint32Array(this.numFrames * NUM_CATEGORIES);
     this.totals = new Float64Array(this.numFrames * 4); // evictions, copies, hit tokens so far; live sequences
@@ -56,19 +54,10 @@ class History {
       this.counts.set(counts, f * NUM_CATEGORIES);
     }
     this.starts[this.numFrames] = this.at;
-    if (this.at !== this.bytes.length) throw new Error("the recorded frames end before the data does");
+    this.expectEnd("the recorded frames");
   }
 
-  number() {
-    let value = 0, scale = 1, byte;
-    do {
-      byte = this.bytes[this.at++];
-      value += (byte & 127) * scale;
-      scale *= 128;
-    } while (byte > 127);
-    return value;
-  }
-  readTotals() { return [this.number(), this.number(), this.number(), this.number()]; }
+  readTotals() { return this.numbers(4); }
 
   /** Applies the runs of frame f. With `counts`, keeps the number of blocks per category. */
   readRuns(pool, f, counts) {
