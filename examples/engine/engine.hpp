@@ -195,7 +195,7 @@ class Engine {
       env_.learn_step(plan, env_.now_ns() - begin_ns);
       ledger_.count_rows(plan);
       scheduler_.commit(results_, promotions);
-    } else if (const Status lost = scheduler_.abort(); !lost.ok()) {
+    } else if (const Status lost = scheduler_.abort(std::ssize(promotions)); !lost.ok()) {
       output_.status = lost;
     }
   }
