@@ -1,6 +1,7 @@
 // The scheduler of the library on a virtual clock, for requests and a curve of step times that were measured: what continuous batching
 // can gain on that machine. sched_replay_bench REQUESTS CURVE MAX_SEQS BUDGET_TOKENS NUM_BLOCKS BLOCK_SIZE continuous|static
-// REQUESTS: JSON lines {"prompt_ids", "max_tokens", "arrival_ms"}, as `kvpage bench --requests` reads them. CURVE: JSON [[rows, seconds], ...].
+// REQUESTS: JSON lines {"prompt_ids", "max_tokens", "arrival_ms"}, as `kvpage bench --requests` reads them.
+// CURVE: JSON [[rows, seconds], ...].
 // Prints one JSON object: wall_s, output_tokens, steps [[rows, sequences, seconds], ...], ttft_s and end_to_end_s of every request.
 #include <kvpage/sched/simulator/load_world.hpp>
 #include <kvpage/sched/simulator/sim_policies.hpp>
