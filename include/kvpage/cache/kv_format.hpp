@@ -15,6 +15,9 @@ KVPAGE_BEGIN_NAMESPACE
 ///  - `num_params(head_dim)`: parameters per vector;
 ///  - `encode(x, head_dim, codes, params)`: x [head_dim] -> codes [head_dim], params [num_params]; NaN or infinity in x stays visible;
 ///  - `decode(code, params, d) -> float`: the value of dim d.
+///
+/// Kernels read two kinds of codecs in place, whoever wrote them: PlainCodec, and those that say in `kScaling` what their codes
+/// mean (ScaledKVCodec). Others are decoded to floats step by step: right, but slow.
 template <class C>
 concept KVCodec = std::is_empty_v<C> && requires(typename C::Code code, const float* x, typename C::Code* codes,
                                                  std::uint16_t* params, const std::uint16_t* read_params, std::int64_t n) {
@@ -25,6 +28,30 @@ concept KVCodec = std::is_empty_v<C> && requires(typename C::Code code, const fl
   { C::encode(x, n, codes, params) } -> std::same_as<void>;
   { C::decode(code, read_params, n) } -> std::same_as<float>;
   requires C::kBits == 4 || C::kBits == 8 || C::kBits == 16 || C::kBits == 32;
+};
+
+/// What integer codes mean: x[d] = scale[g] * (code[d] - offset) [+ minimum[g]] with g = d / group_dims. A codec that says so
+/// in a member `kScaling` is read in place by the kernels, whoever wrote it. Parameters are scale[g], or pairs scale[g],
+/// minimum[g]: halves, so that the product is exact in float.
+struct KVScaling {
+  int group_dims = 0;  ///< dims per scale: a multiple of 32, or 0 = all dims of the vector
+  int offset = 0;      ///< 0..255
+  bool has_minimum = false;
+
+  KVPAGE_HD constexpr std::int64_t num_groups(std::int64_t head_dim) const noexcept {
+    return group_dims == 0 ? 1 : ceil_div(head_dim, std::int64_t{group_dims});
+  }
+  KVPAGE_HD constexpr std::int64_t num_params(std::int64_t head_dim) const noexcept {
+    return num_groups(head_dim) * (has_minimum ? 2 : 1);
+  }
+  constexpr bool valid() const noexcept { return group_dims >= 0 && group_dims % 32 == 0 && offset >= 0 && offset <= 255; }
+};
+
+/// A codec of 4- or 8-bit integer codes with a KVScaling. Codes of keys must be unsigned, with kDotDims 4, to be read in place.
+template <class C>
+concept ScaledKVCodec = KVCodec<C> && std::integral<typename C::Code> && sizeof(typename C::Code) == 1 && requires {
+  requires std::same_as<decltype(C::kScaling), const KVScaling>;
+  requires C::kScaling.valid() && C::num_params(kMaxHeadDim) == C::kScaling.num_params(kMaxHeadDim);
 };
 
 /// Codes are values of a precision; no parameters. The per-tensor scale of narrow floats lives in PagedKVView.

@@ -41,6 +41,7 @@ struct SymmetricCodec {
   static constexpr int kCenter = std::is_signed_v<StoredCode> ? 0 : 128;  ///< stored code of q = 0
   static constexpr int kDotDims = std::is_signed_v<StoredCode> ? 1 : 4;
   static constexpr bool kRotated = kRotate;
+  static constexpr KVScaling kScaling{.offset = kCenter};
 
   KVPAGE_HD static constexpr std::int64_t num_params(std::int64_t) noexcept { return 1; }
 
@@ -75,6 +76,7 @@ struct GroupedCodec {
   static constexpr int kDotDims = 4;
   static constexpr bool kRotated = true;
   static constexpr std::int64_t kGroupDims = 32;
+  static constexpr KVScaling kScaling{.group_dims = kGroupDims, .has_minimum = true};
 
   KVPAGE_HD static constexpr std::int64_t num_params(std::int64_t head_dim) noexcept { return 2 * ceil_div(head_dim, kGroupDims); }
 
@@ -113,6 +115,6 @@ struct GroupedCodec {
 /// Keys for integer dot products, and values, with one scale per token and head.
 using SymmetricKeyCodec = SymmetricCodec<std::uint8_t, true>;
 using SymmetricValueCodec = SymmetricCodec<std::int8_t, false>;
-static_assert(KVCodec<SymmetricKeyCodec> && KVCodec<SymmetricValueCodec> && KVCodec<GroupedCodec>);
+static_assert(ScaledKVCodec<SymmetricKeyCodec> && ScaledKVCodec<SymmetricValueCodec> && ScaledKVCodec<GroupedCodec>);
 
 KVPAGE_END_NAMESPACE

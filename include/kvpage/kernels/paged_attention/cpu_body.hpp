@@ -8,6 +8,7 @@ namespace detail {
 
 /// Codes of one rotated query row: x = scale * (128 * high + low), |high| <= 127, -64 <= low <= 63. 15 bits, so that the
 /// query adds no error beside the keys' 8 bits. NaN and infinity end in the scale.
+template <class Key>
 inline void code_query(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t row, const float* x) {
   constexpr float kLargestCode = 127.0f * 128.0f;
   IntLanes bits = zero_int();
@@ -18,30 +19,30 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
   scratch.q_scale[row] = codable ? largest / kLargestCode : (largest < 0x1p-100f ? 0.0f : __builtin_nanf(""));
   std::int8_t* high = scratch.q_high + row * launch.padded_dim;
   std::int8_t* low = scratch.q_low + row * launch.padded_dim;
-  const std::int64_t num_groups = (launch.padded_dim + 31) / 32;
-  std::int32_t high_sum = 0;
-  std::int32_t low_sum = 0;
+  // 8-bit dots take 128 from every code already.
+  constexpr std::int32_t kStart = (Key::kBits == 8 ? kCenteredStart + 128 : 0) - Key::kScaling.offset;
+  const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
+  const std::int64_t group_dims = Key::kScaling.group_dims == 0 ? launch.padded_dim : Key::kScaling.group_dims;
   for (std::int64_t g = 0; g < num_groups; ++g) {
-    std::int32_t group_high = 0;
-    std::int32_t group_low = 0;
-    for (std::int64_t d = 32 * g; d < 32 * g + 32 && d < launch.padded_dim; d += 16) {
+    std::int32_t high_sum = 0;
+    std::int32_t low_sum = 0;
+    for (std::int64_t d = g * group_dims; d < (g + 1) * group_dims && d < launch.padded_dim; d += 16) {
       const IntLanes code = codable ? round_to_int(mul(load(x + d), inverse)) : zero_int();
       const IntLanes upper = shift_right_int<7>(add_int(code, broadcast_int(64)));
       const IntLanes lower = sub_int(code, shift_left_int<7>(upper));
       store_s8(high + d, upper);
       store_s8(low + d, lower);
-      group_high += reduce_add_int(upper);
-      group_low += reduce_add_int(lower);
+      high_sum += reduce_add_int(upper);
+      low_sum += reduce_add_int(lower);
     }
-    scratch.q_group_sum[row * num_groups + g] = scratch.q_scale[row] * static_cast<float>(128 * group_high + group_low);
-    high_sum += group_high;
-    low_sum += group_low;
+    const std::int64_t at = row * num_groups + g;
+    scratch.q_group_sum[at] = scratch.q_scale[row] * static_cast<float>(128 * high_sum + low_sum);
+    scratch.q_start[2 * at] = kStart * high_sum;
+    scratch.q_start[2 * at + 1] = kStart * low_sum;
   }
-  scratch.q_start[2 * row] = kCenteredStart * high_sum;
-  scratch.q_start[2 * row + 1] = kCenteredStart * low_sum;
 }
 
-/// Scaled, padded queries of all rows; for integer dots also rotated and coded.
+/// Scaled, padded queries of all rows; for integer dots also coded, and rotated as the keys are.
 template <class Key>
 inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch) {
   for (std::int64_t row = 0; row < tile.num_tokens * launch.group; ++row) {
@@ -52,8 +53,8 @@ inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& 
     if constexpr (kIntegerDots<Key>) {
       float* rotated = scratch.turned_bias;
       for (std::int64_t d = 0; d < launch.padded_dim; d += 16) store(rotated + d, load(scaled + d));
-      rotate_row<false>(rotated, launch.head_dim);
-      code_query(launch, scratch, row, rotated);
+      if (Key::kRotated) rotate_row<false>(rotated, launch.head_dim);
+      code_query<Key>(launch, scratch, row, rotated);
     }
   }
 }
@@ -132,7 +133,7 @@ inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile
   const std::int64_t num_rows = tile.num_tokens * launch.group;
   find_visible(launch, tile, scratch, step_pos);
   score_tile<Key>(launch, steps, scratch, num_rows);
-  const bool biased = kIntegerDots<Key> && launch.key_bias.bias != nullptr;
+  const bool biased = launch.key_bias.bias != nullptr;
   if (biased) score_bias(launch, tile, scratch, step_pos / kAttentionStepTokens, num_rows);
   FloatLanes value_scales[2] = {zero(), zero()};
   if constexpr (kScaledVectors<Value>) {
@@ -144,8 +145,8 @@ inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile
     softmax_row<kScaledVectors<Value>>(launch, keys, biased ? scratch.bias_score[row] : 0.0f, value_scales, scratch.part, row,
                                        scratch.scores + row * kAttentionStepTokens);
   }
-  if constexpr (Value::kBits == 4) {
-    for (std::int64_t p = 0; p < 2 * ((launch.padded_dim + 31) / 32); ++p) {
+  if constexpr (kScaledDims<Value>) {
+    for (std::int64_t p = 0; p < Value::kScaling.num_params(launch.padded_dim); ++p) {
       for (int half = 0; half < 2; ++half) {
         const FloatLanes params = load_half(steps.now.value_params[half] + p * launch.param_stride);
         store(scratch.value_params + p * kAttentionStepTokens + 16 * half, params);

@@ -28,25 +28,32 @@ struct DecodedCodec {
   static constexpr float decode(Code code, const std::uint16_t*, std::int64_t) noexcept { return code; }
 };
 
-/// The codecs that the kernel reads in place; others become DecodedCodec.
+/// The codecs that the kernel reads in place, known by what their codes mean; others become DecodedCodec.
 template <class C>
 struct IsPlainCodec : std::false_type {};
 template <class P>
 struct IsPlainCodec<PlainCodec<P>> : std::true_type {};
 template <class C>
-inline constexpr bool kReadsKeys = IsPlainCodec<C>::value || std::is_same_v<C, SymmetricKeyCodec> || std::is_same_v<C, GroupedCodec>;
+inline constexpr bool kIntegerDots = ScaledKVCodec<C> && C::kDotDims == 4 && std::is_unsigned_v<typename C::Code>;
 template <class C>
-inline constexpr bool kReadsValues = IsPlainCodec<C>::value || std::is_same_v<C, SymmetricValueCodec> || std::is_same_v<C, GroupedCodec>;
+inline constexpr bool kReadsKeys = IsPlainCodec<C>::value || kIntegerDots<C>;
+template <class C>
+inline constexpr bool kReadsValues = IsPlainCodec<C>::value || ScaledKVCodec<C>;
 template <class C>
 using KernelKey = std::conditional_t<kReadsKeys<C>, C, DecodedCodec>;
 template <class C>
 using KernelValue = std::conditional_t<kReadsValues<C>, C, DecodedCodec>;
 
-/// Keys whose scores are integer dot products; values whose one scale goes into the weights.
+/// Values whose one scale goes into the weights, and values whose parameters belong to their dims.
 template <class C>
-inline constexpr bool kIntegerDots = C::kDotDims == 4;
+constexpr bool has_one_scale() noexcept {
+  if constexpr (ScaledKVCodec<C>) return C::kScaling.group_dims == 0 && !C::kScaling.has_minimum;
+  return false;
+}
 template <class C>
-inline constexpr bool kScaledVectors = std::is_same_v<C, SymmetricValueCodec>;
+inline constexpr bool kScaledVectors = has_one_scale<C>();
+template <class C>
+inline constexpr bool kScaledDims = ScaledKVCodec<C> && !kScaledVectors<C>;
 
 /// Formats that the processor converts itself, known by what their codes mean: a user's own type with these codes counts too.
 template <class C>
@@ -142,12 +149,12 @@ struct AttentionScratch {
   std::int8_t* q_high = nullptr;       // [rows, padded_dim], upper part of the query's code
   std::int8_t* q_low = nullptr;        // [rows, padded_dim]
   float* q_scale = nullptr;            // [rows]
-  std::int32_t* q_start = nullptr;     // [rows, 2], what centred dots of the two parts start from
-  float* q_group_sum = nullptr;        // [rows, groups of 32 dims], scale * sum of codes
+  std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
+  float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
   float* scores = nullptr;             // [rows, 32]
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
-  float* value_params = nullptr;       // [2 * groups of 32 dims, 32]
+  float* value_params = nullptr;       // [2 * groups, 32]
   std::byte* page = nullptr;           // [stage_bytes]
   VisibleKeys* visible = nullptr;      // [rows], of the current step
   AttentionRows part, total;
@@ -170,12 +177,12 @@ class AttentionCarver {
   }
   void take(AttentionScratch& scratch, const AttentionLaunch& launch) noexcept {
     const std::int64_t elements = launch.rows * launch.padded_dim;
-    const std::int64_t groups = ceil_div(launch.padded_dim, 32);
+    const std::int64_t groups = ceil_div(launch.padded_dim, 32);  // a codec's are as large or larger
     take(scratch.scaled_q, elements);
     take(scratch.q_high, elements);
     take(scratch.q_low, elements);
     take(scratch.q_scale, launch.rows);
-    take(scratch.q_start, 2 * launch.rows);
+    take(scratch.q_start, 2 * launch.rows * groups);
     take(scratch.q_group_sum, launch.rows * groups);
     take(scratch.scores, launch.rows * kAttentionStepTokens);
     take(scratch.bias_score, launch.rows);

@@ -15,6 +15,7 @@ using kvpage::detail::VisibleKeys;
 using kvpage::detail::kCodesAreHalf;
 using kvpage::detail::kCodesAreUpperHalf;
 using kvpage::detail::kIntegerDots;
+using kvpage::detail::kScaledDims;
 using kvpage::detail::kScaledVectors;
 
 /// Lanes that take two registers leave room for fewer rows.
@@ -84,92 +85,105 @@ inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& st
   }
 }
 
-/// What a row of integer-coded queries needs: q = scale * (128 * high + low), two exact integer dots per key.
+/// What a row of integer-coded queries needs: q = scale * (128 * high + low), two exact integer dots per key and group.
 struct CodedQueries {
-  const std::int8_t* high;         // [rows, padded_dim]
-  const std::int8_t* low;          // [rows, padded_dim]
-  const float* scale;              // [rows]
-  const std::int32_t* start;       // [rows, 2]
-  const float* group_sum;          // [rows, groups]
+  const std::int8_t* high;    // [rows, padded_dim]
+  const std::int8_t* low;     // [rows, padded_dim]
+  const float* scale;         // [rows]
+  const std::int32_t* start;  // [rows, groups, 2]
+  const float* group_sum;     // [rows, groups]
 };
 
-/// scores [kRows, 32] of 8-bit keys: integer dots over all dims, exact, then one rounding and the two scales.
-template <class Key, int kRows>
-inline void score_rows_symmetric(const AttentionLaunch& launch, const StepWindow& steps, const CodedQueries& q, float* scores) {
-  IntLanes high[kRows][2];
-  IntLanes low[kRows][2];
-  KVPAGE_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    high[r][0] = high[r][1] = broadcast_int(q.start[2 * r]);
-    low[r][0] = low[r][1] = broadcast_int(q.start[2 * r + 1]);
-  }
-  const std::byte* left = steps.now.keys[0];
-  const std::byte* right = steps.now.keys[1];
-  for (std::int64_t d = 0; d < launch.padded_dim; d += 4, left += launch.key_stride, right += launch.key_stride) {
-    prefetch_keys(steps, d / 4 * launch.key_stride);
-    const ByteLanes k0 = load_bytes(left);
-    const ByteLanes k1 = load_bytes(right);
+/// One word of four dims of one key half, as bytes.
+template <class Key>
+KVPAGE_LANES ByteLanes load_key_word(const std::byte* codes, bool upper) {
+  const ByteLanes bytes = load_bytes(codes);
+  if constexpr (Key::kBits == 8) return bytes;
+  return and_bytes(upper ? shift_right_bytes<4>(bytes) : bytes, broadcast_byte(15));
+}
+
+template <class Key>
+KVPAGE_LANES IntLanes dot_key_word(IntLanes sum, ByteLanes codes, ByteLanes x) {
+  return Key::kBits == 8 ? dot_centered(sum, codes, x) : dot_codes(sum, codes, x);
+}
+
+/// Adds the integer dots of words [begin, end) of `kRows` queries with `kHalves` halves of a step.
+template <class Key, int kRows, int kHalves>
+KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow& steps, int first_half, const CodedQueries& q,
+                                std::int64_t begin, std::int64_t end, IntLanes (&high)[kRows][kHalves], IntLanes (&low)[kRows][kHalves]) {
+  const std::int64_t split = launch.padded_dim / 8;  // 4-bit words from here on are high nibbles
+  const std::byte* codes[kHalves];
+  for (int h = 0; h < kHalves; ++h) codes[h] = steps.now.keys[first_half + h] + begin * launch.key_stride;
+  for (std::int64_t word = begin; word < end; ++word) {
+    const bool upper = Key::kBits == 4 && word >= split;
+    const std::int64_t offset = (upper ? word - split : word) * launch.key_stride;
+    ByteLanes k[kHalves];
     KVPAGE_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const ByteLanes h = broadcast_quad(q.high + r * launch.padded_dim + d);
-      const ByteLanes l = broadcast_quad(q.low + r * launch.padded_dim + d);
-      high[r][0] = dot_centered(high[r][0], k0, h);
-      high[r][1] = dot_centered(high[r][1], k1, h);
-      low[r][0] = dot_centered(low[r][0], k0, l);
-      low[r][1] = dot_centered(low[r][1], k1, l);
+    for (int h = 0; h < kHalves; ++h) {
+      prefetch_line(steps.next.keys[first_half + h] + offset, steps.later.keys[first_half + h] + offset);
+      k[h] = load_key_word<Key>(Key::kBits == 4 ? steps.now.keys[first_half + h] + offset : codes[h], upper);
+      codes[h] += launch.key_stride;
     }
-  }
-  KVPAGE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const FloatLanes key_scale = load_half(steps.now.key_params[half]);
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const FloatLanes dot = to_float(add_int(shift_left_int<7>(high[r][half]), low[r][half]));
-      store(scores + r * kAttentionStepTokens + 16 * half, mul(dot, mul(broadcast(q.scale[r]), key_scale)));
+      const ByteLanes x_high = broadcast_quad(q.high + r * launch.padded_dim + 4 * word);
+      const ByteLanes x_low = broadcast_quad(q.low + r * launch.padded_dim + 4 * word);
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) {
+        high[r][h] = dot_key_word<Key>(high[r][h], k[h], x_high);
+        low[r][h] = dot_key_word<Key>(low[r][h], k[h], x_low);
+      }
     }
   }
 }
 
-/// scores [kRows, 16] of one half of 4-bit keys: per group of 32 dims an exact integer dot, then scale and minimum of the group.
-template <int kRows>
-inline void score_rows_grouped(const AttentionLaunch& launch, const StepWindow& steps, int half, const CodedQueries& q,
-                               float* scores) {
-  const std::byte* keys = steps.now.keys[half];
-  const std::uint16_t* params = steps.now.key_params[half];
+/// scores [kRows, 16 * kHalves] of integer codes: per group of dims an exact integer dot, then the group's scale and minimum.
+template <class Key, int kRows, int kHalves>
+inline void score_rows_coded(const AttentionLaunch& launch, const StepWindow& steps, int first_half, const CodedQueries& q, float* scores) {
+  constexpr bool kOneGroup = Key::kScaling.group_dims == 0;
+  constexpr int kParams = Key::kScaling.has_minimum ? 2 : 1;
   const std::int64_t num_words = launch.padded_dim / 4;
-  const std::int64_t num_groups = (launch.padded_dim + 31) / 32;
-  const ByteLanes nibble = broadcast_byte(15);
-  FloatLanes acc[kRows];
+  const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
+  const std::int64_t group_words = kOneGroup ? num_words : Key::kScaling.group_dims / 4;
+  FloatLanes acc[kRows][kHalves];
   KVPAGE_UNROLL
-  for (int r = 0; r < kRows; ++r) acc[r] = zero();
-  for (std::int64_t g = 0; g < num_groups; ++g) {
-    IntLanes high[kRows];
-    IntLanes low[kRows];
+  for (int r = 0; r < kRows; ++r) {
     KVPAGE_UNROLL
-    for (int r = 0; r < kRows; ++r) high[r] = low[r] = zero_int();
-    for (std::int64_t word = 8 * g; word < 8 * g + 8 && word < num_words; ++word) {
-      const bool upper = 2 * word >= num_words;
-      const std::int64_t offset = (upper ? word - num_words / 2 : word) * launch.key_stride;
-      prefetch_line(steps.next.keys[half] + offset, steps.later.keys[half] + offset);
-      const ByteLanes pair = load_bytes(keys + offset);
-      const ByteLanes k = and_bytes(upper ? shift_right_bytes<4>(pair) : pair, nibble);
-      KVPAGE_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        high[r] = dot_codes(high[r], k, broadcast_quad(q.high + r * launch.padded_dim + 4 * word));
-        low[r] = dot_codes(low[r], k, broadcast_quad(q.low + r * launch.padded_dim + 4 * word));
-      }
-    }
-    const FloatLanes scale = load_half(params + 2 * g * launch.param_stride);
-    const FloatLanes minimum = load_half(params + (2 * g + 1) * launch.param_stride);
+    for (int h = 0; h < kHalves; ++h) acc[r][h] = zero();
+  }
+  for (std::int64_t g = 0; g < num_groups; ++g) {
+    IntLanes high[kRows][kHalves];
+    IntLanes low[kRows][kHalves];
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const FloatLanes dot = to_float(add_int(shift_left_int<7>(high[r]), low[r]));
-      acc[r] = fma(dot, mul(broadcast(q.scale[r]), scale), acc[r]);
-      acc[r] = fma(broadcast(q.group_sum[r * num_groups + g]), minimum, acc[r]);
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) {
+        high[r][h] = broadcast_int(q.start[2 * (r * num_groups + g)]);
+        low[r][h] = broadcast_int(q.start[2 * (r * num_groups + g) + 1]);
+      }
+    }
+    const std::int64_t end = kOneGroup || (g + 1) * group_words > num_words ? num_words : (g + 1) * group_words;
+    add_key_words<Key, kRows, kHalves>(launch, steps, first_half, q, g * group_words, end, high, low);
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) {
+      const std::uint16_t* params = steps.now.key_params[first_half + h] + kParams * g * launch.param_stride;
+      const FloatLanes key_scale = load_half(params);
+      KVPAGE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const FloatLanes dot = to_float(add_int(shift_left_int<7>(high[r][h]), low[r][h]));
+        const FloatLanes scale = mul(broadcast(q.scale[r]), key_scale);
+        acc[r][h] = kOneGroup ? mul(dot, scale) : fma(dot, scale, acc[r][h]);
+        if constexpr (Key::kScaling.has_minimum) {
+          acc[r][h] = fma(broadcast(q.group_sum[r * num_groups + g]), load_half(params + launch.param_stride), acc[r][h]);
+        }
+      }
     }
   }
   KVPAGE_UNROLL
-  for (int r = 0; r < kRows; ++r) store(scores + r * kAttentionStepTokens, acc[r]);
+  for (int r = 0; r < kRows; ++r) {
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) store(scores + r * kAttentionStepTokens + 16 * (first_half + h), acc[r][h]);
+  }
 }
 
 /// Runs `kRows` rows from `row` on, in the arithmetic that the keys' codec asks for.
@@ -180,13 +194,12 @@ inline void score_rows(const AttentionLaunch& launch, const StepWindow& steps, c
   if constexpr (!kIntegerDots<Key>) {
     score_rows_plain<Key, kRows>(launch, steps, scratch.scaled_q + at, scores);
   } else {
-    const CodedQueries q{scratch.q_high + at, scratch.q_low + at, scratch.q_scale + row, scratch.q_start + 2 * row,
-                         scratch.q_group_sum + row * ((launch.padded_dim + 31) / 32)};
-    if constexpr (Key::kBits == 4) {
-      for (int half = 0; half < 2; ++half) score_rows_grouped<kRows>(launch, steps, half, q, scores + 16 * half);
-    } else {
-      score_rows_symmetric<Key, kRows>(launch, steps, q, scores);
-    }
+    const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
+    const CodedQueries q{scratch.q_high + at, scratch.q_low + at, scratch.q_scale + row, scratch.q_start + 2 * row * num_groups,
+                         scratch.q_group_sum + row * num_groups};
+    // Unpacking nibbles takes registers: then one half at a time.
+    constexpr int kHalves = Key::kBits == 4 ? 1 : 2;
+    for (int half = 0; half < 2; half += kHalves) score_rows_coded<Key, kRows, kHalves>(launch, steps, half, q, scores);
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace detail {
 
-/// Where the values of a step are: half `h` starts at values[h]; `params` [2 * groups, 32] are decoded (4-bit codes only).
+/// Where the values of a step are: half `h` starts at values[h]; `params` [params, 32] are decoded (kScaledDims only).
 struct ValueSource {
   const StepWindow* steps;
   std::int64_t stride;
@@ -14,18 +14,35 @@ struct ValueSource {
   const float* params;
 };
 
+/// 16 codes from dim `d` on of the value at `codes`, less their offset.
+template <class Value>
+KVPAGE_LANES IntLanes load_value_codes(const ValueSource& source, const std::byte* codes, std::int64_t d) {
+  IntLanes code;
+  if constexpr (Value::kBits == 4) {
+    const std::int64_t half = source.padded_dim / 2;
+    const IntLanes pair = load_u8(reinterpret_cast<const std::uint8_t*>(codes) + (d >= half ? d - half : d));
+    code = d >= half ? shift_right_int<4>(pair) : and_int(pair, broadcast_int(15));
+  } else if constexpr (std::is_signed_v<typename Value::Code>) {
+    code = load_s8(reinterpret_cast<const std::int8_t*>(codes) + d);
+  } else {
+    code = load_u8(reinterpret_cast<const std::uint8_t*>(codes) + d);
+  }
+  if constexpr (Value::kScaling.offset != 0) code = sub_int(code, broadcast_int(Value::kScaling.offset));
+  return code;
+}
+
 /// 16 dims from dim `d` on of the value at `codes`, token `t` of the step. One scale per vector is in the weights already.
 template <class Value>
 KVPAGE_LANES FloatLanes load_value(const ValueSource& source, const std::byte* codes, std::int64_t t, std::int64_t d) {
-  if constexpr (Value::kBits == 4) {
-    const std::int64_t half = source.padded_dim / 2;
-    const std::int64_t byte = d >= half ? d - half : d;
-    const IntLanes pair = load_u8(reinterpret_cast<const std::uint8_t*>(codes) + byte);
-    const IntLanes code = d >= half ? shift_right_int<4>(pair) : and_int(pair, broadcast_int(15));
-    const float* params = source.params + d / 32 * 2 * kAttentionStepTokens + t;
-    return fma(to_float(code), broadcast(params[0]), broadcast(params[kAttentionStepTokens]));
+  if constexpr (kScaledDims<Value>) {
+    constexpr int kParams = Value::kScaling.has_minimum ? 2 : 1;
+    const FloatLanes code = to_float(load_value_codes<Value>(source, codes, d));
+    const std::int64_t group = Value::kScaling.group_dims == 0 ? 0 : d / Value::kScaling.group_dims;
+    const float* params = source.params + kParams * group * kAttentionStepTokens + t;
+    if constexpr (kParams == 1) return mul(code, broadcast(params[0]));
+    return fma(code, broadcast(params[0]), broadcast(params[kAttentionStepTokens]));
   } else if constexpr (kScaledVectors<Value>) {
-    return to_float(load_s8(reinterpret_cast<const std::int8_t*>(codes) + d));
+    return to_float(load_value_codes<Value>(source, codes, d));
   } else {
     return load_plain<Value>(codes + d * Value::kBits / 8);
   }
