@@ -2,6 +2,8 @@
 #include "kernels/paged_attention/attention_problem.hpp"
 #include "kernels_law/law.hpp"
 
+#include <kvpage/kernels/paged_attention/attention_state.hpp>
+
 #include <array>
 #include <cmath>
 
@@ -97,6 +99,26 @@ void attention_law(bool chunks, std::int64_t num_pairs) {
 }
 
 }  // namespace
+
+TEST_CASE("bug.B30.joining_an_empty_part_changes_no_bit", "[kernels_law]") {
+  const std::vector<float> out{0.1f, -3.0f, 1e-30f};
+  const float never = -std::numeric_limits<float>::infinity();
+  std::vector<float> whole = out, none(3, 0.0f);
+  const auto require_whole = [&](const kvpage::AttentionState<float>& state) {
+    REQUIRE((state.max == -60000.0f && state.sum == 1.7f));
+    REQUIRE(std::equal(out.begin(), out.end(), state.out));
+  };
+  kvpage::AttentionState<float> full{-60000.0f, 1.7f, whole.data()}, empty{never, 0.0f, none.data()};
+  kvpage::merge_attention(full, empty, 3);
+  require_whole(full);
+  kvpage::merge_attention(empty, full, 3);
+  require_whole(empty);
+  std::vector<float> zeros(3, 0.0f);
+  kvpage::AttentionState<float> first{never, 0.0f, zeros.data()}, second{never, 0.0f, zeros.data()};
+  kvpage::merge_attention(first, second, 3);
+  kvpage::normalize_attention(first, 3);
+  REQUIRE((first.empty() && first.lse() == never && zeros == std::vector<float>(3, 0.0f)));
+}
 
 TEST_CASE("bug.B37.law_of_decode_attention", "[kernels_law]") { attention_law(false, kPairsPerChange); }
 TEST_CASE("bug.B37.law_of_chunk_attention", "[kernels_law]") { attention_law(true, kPairsPerChange); }
