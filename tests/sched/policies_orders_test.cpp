@@ -49,9 +49,20 @@ void keys_stay(const AnyOrder& order) {
   CHECK(keys.size() == 40);
 }
 
-/// With one row and everybody there from the start, the order of service is what the order says, told by other means.
-void serves_as_told(const AnyOrder& order, std::uint64_t seed) {
-  SchedFixture f{kRoomy, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
+/// True when the order puts `first` before `other`, told without the walk of the queue.
+bool goes_before(const SchedFixture& f, const AnyOrder& order, const std::vector<MixedRequest>& requests, std::uint64_t first,
+                 std::uint64_t other) {
+  const bool by_key = f.scheduler.find(RequestId{first})->key < f.scheduler.find(RequestId{other})->key;
+  const auto charge = [&](std::uint64_t id) { return f.scheduler.tenant_charge(requests[id].spec.tenant); };
+  const auto cached = [&](std::uint64_t id) { return f.cache.match({.tokens = requests[id].prompt}).num_tokens; };
+  if (order.kFairLanes && charge(first) != charge(other)) return charge(first) < charge(other);
+  if (order.kLongestHitFirst && cached(first) != cached(other)) return cached(first) > cached(other);
+  return by_key;
+}
+
+/// Everybody is there from the start, and blocks abound: nobody starts while somebody before it in the order waits.
+void serves_as_told(const AnyOrder& order, std::int64_t max_seqs, std::uint64_t seed) {
+  SchedFixture f{kRoomy, {.budget_tokens = 128, .max_seqs = max_seqs}, with_order(order)};
   const auto requests = mixed_requests(seed, 25);
   std::set<std::uint64_t> waiting;
   for (std::uint64_t id = 0; id < requests.size(); ++id) {
@@ -59,24 +70,18 @@ void serves_as_told(const AnyOrder& order, std::uint64_t seed) {
     waiting.insert(id);
   }
   run_looking(f, [&] {
-    const std::uint64_t first = f.batch->owners.at(0).request.value;
-    if (waiting.erase(first) == 0) return;
-    const auto cached = [&](std::uint64_t id) { return f.cache.match({.tokens = requests[id].prompt}).num_tokens; };
-    const RankKey key = f.scheduler.find(RequestId{first})->key;
-    for (const std::uint64_t other : waiting) {
-      INFO(other << " waits while " << first << " starts");
-      const std::int64_t charge = f.scheduler.tenant_charge(requests[first].spec.tenant);
-      const std::int64_t its_charge = f.scheduler.tenant_charge(requests[other].spec.tenant);
-      const bool behind = key < f.scheduler.find(RequestId{other})->key;
-      if (order.kFairLanes) {
-        CHECK((charge < its_charge || (charge == its_charge && behind)));
-      } else if (order.kLongestHitFirst) {
-        CHECK((cached(first) > cached(other) || (cached(first) == cached(other) && behind)));
-      } else {
-        CHECK(behind);
+    std::vector<std::uint64_t> started;
+    for (const PlannedOwner& owner : f.batch->owners) {
+      if (waiting.erase(owner.request.value) > 0) started.push_back(owner.request.value);
+    }
+    for (const std::uint64_t first : started) {
+      for (const std::uint64_t other : waiting) {
+        INFO(other << " waits while " << first << " starts");
+        CHECK(goes_before(f, order, requests, first, other));
       }
     }
   });
+  CHECK(waiting.empty());
 }
 
 /// Steps until request 0 gets rows while more attractive ones keep coming; -1 when it never does within 400 steps.
@@ -122,7 +127,10 @@ TEMPLATE_TEST_CASE("sched.policies.order.key_is_static_and_total", "[sched]", KV
 }
 
 TEMPLATE_TEST_CASE("sched.policies.order.serves_as_told", "[sched]", KVPAGE_ALL_ORDERS) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) serves_as_told(TestType{}, seed);
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    serves_as_told(TestType{}, 1, seed);
+    if (!TestType::kLongestHitFirst) serves_as_told(TestType{}, 4, seed);  // that one also waits for prompts in the making
+  }
 }
 
 TEMPLATE_TEST_CASE("sched.policies.order.every_request_ends_under_every_admission", "[sched]", KVPAGE_ALL_ORDERS) {
