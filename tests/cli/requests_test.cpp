@@ -1,58 +1,9 @@
 /// \file bench --requests: what a small pool, a host tier and shared prefixes do to requests (nothing), and what the counters say.
-#include "cli/program.hpp"
+#include "cli/request_runs.hpp"
 #include "engine/tiny_models.hpp"
 #include "support/environment.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace kvpage_test {
-namespace {
-
-using Json = nlohmann::json;
-
-Json request(const std::string& id, const Json& prompt, std::int64_t max_tokens) {
-  return {{"id", id}, {prompt.is_string() ? "prompt" : "prompt_ids", prompt}, {"max_tokens", max_tokens}, {"ignore_eos", true}};
-}
-
-std::string lines_of(const std::vector<Json>& requests) {
-  std::string text;
-  for (const Json& one : requests) text += one.dump() + "\n";
-  return text;
-}
-
-Outcome run_requests(const std::string& model, const std::string& lines, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{"bench", "--model", model, "--requests", "-", "--json", "--threads", "2"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_kvpage(arguments, lines);
-}
-
-Json requests_of(const std::string& model, const std::string& lines, std::vector<std::string> more = {}) {
-  const Outcome outcome = run_requests(model, lines, std::move(more));
-  INFO(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  return Json::parse(outcome.out);
-}
-
-/// All ids of all requests.
-Json ids_of(const Json& result) {
-  Json ids = Json::array();
-  for (const Json& one : result["requests"]) ids.push_back(one["output_ids"]);
-  return ids;
-}
-
-/// Distinct ids from `first` on.
-std::vector<TokenId> counting(TokenId first, std::size_t count) {
-  std::vector<TokenId> ids;
-  for (std::size_t i = 0; i < count; ++i) ids.push_back(first + 7 * static_cast<TokenId>(i));
-  return ids;
-}
-
-std::vector<TokenId> joined(std::vector<TokenId> ids, const std::vector<TokenId>& more) {
-  ids.insert(ids.end(), more.begin(), more.end());
-  return ids;
-}
-
-}  // namespace
 
 TEST_CASE("cli.requests.a_small_pool_changes_no_id_of_a_real_model", "[cli]") {
   const std::string model = model_path("smollm2");
@@ -61,11 +12,11 @@ TEST_CASE("cli.requests.a_small_pool_changes_no_id_of_a_real_model", "[cli]") {
                                       request("scan", other, 8), request("a again", joined(shared, counting(30, 9)), 10),
                                       request("text", "The capital of France is", 6), request("c", joined(shared, counting(500, 30)), 6)});
   const Json alone = requests_of(model, lines, {"--no-prefix-cache"});
-  const Json roomy = requests_of(model, lines);
-  const Json small = requests_of(model, lines, {"--pool-blocks", "7", "--host-tier", "16M", "--evict", "lru"});
+  const Json roomy = requests_of(model, lines, {"--max-seqs", "1"});
+  const Json small = requests_of(model, lines, {"--max-seqs", "1", "--pool-blocks", "7", "--host-tier", "16M", "--evict", "lru"});
   INFO(small.dump(1));
-  CHECK(ids_of(alone) == ids_of(roomy));
-  CHECK(ids_of(alone) == ids_of(small));
+  CHECK(answers_of(alone) == answers_of(roomy));
+  CHECK(answers_of(alone) == answers_of(small));
   for (const char* counter : {"copies", "evictions", "demoted", "promoted", "cached_tokens"}) {
     INFO(counter);
     CHECK(small["totals"][counter] > 0);
@@ -78,81 +29,38 @@ TEST_CASE("cli.requests.a_small_pool_changes_no_id_of_a_real_model", "[cli]") {
     CHECK(one["finish_reason"] == "length");
     CHECK(one["cached_tokens"].get<std::int64_t>() + one["positions_computed"].get<std::int64_t>() ==
           one["prompt_tokens"].get<std::int64_t>() + static_cast<std::int64_t>(one["output_ids"].size()) - 1);
-    for (const char* time : {"ttft_s", "decode_s", "total_s"}) CHECK(one[time] > 0);
+    for (const char* time : {"ttft_s", "time_per_token_s", "end_to_end_s"}) CHECK(one[time] > 0);
   }
   CHECK(roomy["requests"][1]["cached_tokens"] == 70);
   CHECK(roomy["requests"][3]["cached_tokens"] == 78);  // all but the token that gives the logits
 }
 
-TEST_CASE("cli.requests.windows_release_pages_and_change_no_id", "[cli]") {
-  const std::string model = model_path("gemma3");
-  const auto text = counting(2000, 530);
-  const std::string lines = lines_of({request("a", text, 8), request("b", joined(text, counting(100, 12)), 8),
-                                      request("scan", counting(90000, 300), 4), request("a again", text, 8)});
-  const Json roomy = requests_of(model, lines, {"--no-prefix-cache", "--ctx", "2048"});
-  const Json small = requests_of(model, lines, {"--ctx", "2048", "--pool-blocks", "80", "--host-tier", "40M", "--evict", "slru"});
-  INFO(small.dump(1));
-  CHECK(small["cache_groups"] == 4);
-  CHECK(small["layers_per_page"] == 5);
-  CHECK(ids_of(roomy) == ids_of(small));
-  for (const char* counter : {"copies", "evictions", "demoted", "promoted", "window_released", "cached_tokens"}) {
-    INFO(counter);
-    CHECK(small["totals"][counter] > 0);
-  }
-}
-
 TEST_CASE("cli.requests.what_can_never_fit_has_an_error_and_the_others_go_on", "[cli]") {
   const TinyFile tiny(plain_model());
-  const std::string lines = lines_of({request("long", some_ids(60), 50), request("short", some_ids(20), 5),
-                                      request("beyond", some_ids(200), 5), request("short again", some_ids(20), 5)});
-  const Json result = requests_of(tiny.path(), lines, {"--pool-blocks", "3", "--ctx", "128"});
+  const std::string lines = lines_of({request("long", some_ids(100), 5), request("short", some_ids(20), 5),
+                                      request("beyond", some_ids(200), 5), request("short again", some_ids(20), 5),
+                                      request("cut", some_ids(60), 50)});
+  const Json result = requests_of(tiny.path(), lines, {"--pool-blocks", "3", "--ctx", "128", "--max-seqs", "1"});
   INFO(result.dump(1));
   const Json& requests = result["requests"];
   CHECK(requests[0]["error"]["kind"] == "never_fits");
-  CHECK(requests[0]["error"]["need"] == 4);  // 109 positions in pages of 32
-  CHECK(requests[0]["error"]["available"] == 3);
+  CHECK(requests[0]["error"]["value"] == 100);
+  CHECK(requests[0]["error"]["limit"] == 96);  // three pages of 32
+  CHECK(requests[0]["error"]["unit"] == "tokens");
   CHECK(requests[2]["error"]["kind"] == "context_limit");
-  CHECK(requests[2]["error"]["need"] == 201);
-  CHECK(requests[2]["error"]["available"] == 128);
+  CHECK(requests[2]["error"]["value"] == 200);
+  CHECK(requests[2]["error"]["limit"] == 128);
   for (const std::size_t i : {std::size_t{1}, std::size_t{3}}) {
     CHECK_FALSE(requests[i].contains("error"));
     CHECK(requests[i]["output_ids"].size() == 5);
   }
   CHECK(requests[3]["cached_tokens"] == 19);
+  CHECK(requests[4]["finish_reason"] == "capacity");
+  CHECK(requests[4]["output_ids"].size() == 37);  // the last one takes no place
   CHECK(result["totals"]["failed"] == 2);
-  CHECK(result["totals"]["prompt_tokens"] == 40);  // of those that were answered
+  CHECK(result["totals"]["refused"] == 2);
+  CHECK(result["totals"]["prompt_tokens"] == 100);  // of those that were answered
   CHECK(result["totals"]["interrupted"] == false);
-}
-
-TEST_CASE("cli.requests.bad_lines_are_named", "[cli]") {
-  const TinyFile tiny(plain_model());
-  const std::string good = lines_of({request("a", some_ids(3), 2)});
-  const auto refused = [&](const std::string& line, const std::string& why) {
-    const Outcome outcome = run_requests(tiny.path(), good + "\n" + line + "\n");
-    INFO(line << ": " << outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(contains(outcome.err, "-:3: "));
-    CHECK(contains(outcome.err, why));
-    CHECK(outcome.out.empty());
-  };
-  refused("{\"id\": \"a\", ", "parse error");
-  refused("[1]", "object");
-  refused("{\"prompt\": \"a\", \"max_tokens\": 1}", "id is missing");
-  refused("{\"id\": \"a\", \"prompt\": \"a\"}", "max_tokens is missing");
-  refused("{\"id\": \"a\", \"prompt\": \"a\", \"prompt_ids\": [1], \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
-  refused("{\"id\": \"a\", \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
-  refused("{\"id\": \"a\", \"prompt_ids\": [], \"max_tokens\": 1}", "no tokens");
-  refused("{\"id\": \"a\", \"prompt_ids\": [272], \"max_tokens\": 1}", "[0, 272)");
-  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 0}", "max_tokens must be an integer in [1, ");
-  refused("{\"id\": [], \"prompt\": \"a\", \"max_tokens\": 1}", "id must be");
-  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_token\": 1, \"max_tokens\": 1}", "unknown field \"max_token\"");
-  refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 1}", "an earlier request has the id \"a\"");
-  const Outcome numbers = run_requests(tiny.path(), "{\"id\": 1, \"prompt\": \"a\", \"max_tokens\": 1}\n"
-                                                    "{\"id\": \"1\", \"prompt\": \"a\", \"max_tokens\": 1}\n");
-  CHECK(numbers.exit_code == 2);
-  CHECK(contains(numbers.err, "-:2: an earlier request has the id \"1\""));
-  const Outcome missing = run_kvpage({"bench", "--model", tiny.path(), "--requests", "/nowhere/at all"});
-  CHECK(missing.exit_code == 3);
 }
 
 TEST_CASE("cli.requests.memory_that_is_not_there_is_refused_by_its_option", "[cli]") {
@@ -175,6 +83,19 @@ TEST_CASE("cli.requests.memory_that_is_not_there_is_refused_by_its_option", "[cl
   CHECK(tier.exit_code == 4);
   CHECK(contains(tier.err, "host tier "));
   CHECK(contains(tier.err, "use a smaller --host-tier or a narrower --kv-type"));
+}
+
+TEST_CASE("cli.requests.a_full_queue_refuses", "[cli]") {
+  const TinyFile tiny(plain_model());
+  std::vector<Json> all;
+  for (int i = 0; i < 6; ++i) all.push_back(request(std::to_string(i), some_ids(8, static_cast<std::uint32_t>(i)), 3));
+  const Json result = requests_of(tiny.path(), lines_of(all), {"--max-waiting", "4"});
+  for (std::size_t i = 0; i < 4; ++i) CHECK(result["requests"][i]["output_ids"].size() == 3);
+  for (std::size_t i = 4; i < 6; ++i) {
+    CHECK(result["requests"][i]["error"]["kind"] == "queue_full");
+    CHECK(result["requests"][i]["error"]["value"] == 5);
+    CHECK(result["requests"][i]["error"]["limit"] == 4);
+  }
 }
 
 TEST_CASE("cli.requests.a_run_that_is_not_complete_says_so", "[cli]") {
@@ -203,6 +124,7 @@ TEST_CASE("cli.requests.a_run_that_is_not_complete_says_so", "[cli]") {
   CHECK(totals["interrupted"] == true);
   CHECK(totals["not_run"] > 0);
   CHECK(totals["requests"].get<std::int64_t>() + totals["not_run"].get<std::int64_t>() == 20'000);
+  CHECK(contains(outcome.err, "\"tokens_per_s\""));
 }
 
 TEST_CASE("cli.requests.a_trace_and_a_table_are_written", "[cli]") {

@@ -33,7 +33,7 @@ TEST_CASE("cli.run.the_context_is_exactly_what_was_asked_for", "[cli]") {
   const std::vector<std::string> arguments{"run", "--model", tiny.path(), "--raw", "--prompt", "abcdefgh", "--ctx", "7"};
   const Outcome outcome = run_kvpage(arguments);
   CHECK(outcome.exit_code == 4);
-  CHECK(contains(outcome.err, "8 more tokens were asked, 7 fit"));
+  CHECK(contains(outcome.err, "(8, limit 7 tokens); use a larger --ctx"));
 }
 
 TEST_CASE("cli.output.a_full_disk_is_a_failure", "[cli]") {

@@ -118,8 +118,62 @@ TEST_CASE("cli.run.a_full_context_ends_the_answer", "[cli]") {
   const TinyFile tiny(endless_model());
   const Outcome outcome = run_kvpage({"run", "--model", tiny.path(), "--raw", "--prompt", "ab", "--ctx", "32"});
   CHECK(outcome.exit_code == 0);
-  CHECK(contains(outcome.err, "31 tokens"));
+  CHECK(contains(outcome.err, "30 tokens"));  // with the two of the prompt
   CHECK(contains(outcome.err, "--ctx"));
+}
+
+TEST_CASE("cli.run.options_of_sampling_and_ends", "[cli]") {
+  const TinyFile tiny(endless_model());
+  const auto answer = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "--model", tiny.path(), "--raw", "--prompt", "ab", "--max-tokens", "12"});
+    Outcome outcome = run_kvpage(more);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome;
+  };
+  const std::string greedy = answer({}).out;
+  CHECK(answer({"--logit-bias", "120=100", "--logit-bias", "121=99"}).out == std::string(12, 'x') + "\n");
+  CHECK(answer({"--logit-bias", "120=100", "--repetition-penalty", "100"}).out != std::string(12, 'x') + "\n");
+  CHECK(answer({"--logit-bias", "120=100", "--logit-bias", "121=99", "--presence-penalty", "100"}).out.starts_with("xy"));
+  CHECK(answer({"--frequency-penalty", "100"}).out != greedy);
+  const Outcome stopped = answer({"--logit-bias", "120=100", "--stop", "xxx", "--stop", "q"});
+  CHECK(stopped.out == "\n");  // the text before the first stop
+  CHECK(contains(stopped.err, "end of answer"));
+  const Outcome later = answer({"--logit-bias", "120=100", "--stop", "xxx", "--min-tokens", "7"});
+  CHECK(later.out.size() > 5);
+  CHECK(later.out.size() < 12);
+  const Outcome two = answer({"--answers", "2", "--temperature", "2", "--seed", "3"});
+  CHECK(two.out.starts_with("[answer 1]\n"));
+  CHECK(contains(two.out, "[answer 2]\n"));
+  CHECK(contains(two.err, "24 tokens"));
+  CHECK(answer({"--n", "2", "--temperature", "2", "--seed", "3"}).out == two.out);
+  const Outcome beam = answer({"--beam", "3"});
+  CHECK(beam.out.ends_with('\n'));
+  CHECK(contains(beam.err, "12 tokens"));
+  const Outcome logprobs = answer({"--logprobs", "1"});
+  CHECK(logprobs.out == greedy);
+  std::size_t lines = 0;
+  for (auto at = logprobs.err.find("\"logprob\""); at != std::string::npos; at = logprobs.err.find("\"logprob\"", at + 1)) ++lines;
+  CHECK(lines == 2 * 12);  // the token and the likeliest one, which is the same
+}
+
+TEST_CASE("cli.run.impossible_options_are_refused", "[cli]") {
+  const TinyFile tiny{TinyModel{}};
+  const auto refused = [&](std::vector<std::string> more, const std::string& why) {
+    more.insert(more.begin(), {"run", "--model", tiny.path(), "--raw", "--prompt", "ab"});
+    const Outcome outcome = run_kvpage(more);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, why));
+    CHECK(outcome.out.empty());
+  };
+  for (const char* bias : {"5", "=1", "5=", "x=1", "5=1x", "-1=1", "5=101", "5=nan", " 5=1"}) refused({"--logit-bias", bias}, "ID=BIAS");
+  refused({"--logit-bias", "272=1"}, "vocabulary");
+  refused({"--beam", "2", "--temperature", "1"}, "temperature");
+  refused({"--beam", "2", "--answers", "3"}, "beam_width");
+  refused({"--min-tokens", "9", "--max-tokens", "3"}, "min_tokens");
+  refused({"--stop", ""}, "stop");
+  refused({"--answers", "129"}, "--answers");
 }
 
 TEST_CASE("cli.run.bytes_that_are_no_utf8_are_a_prompt_like_any_other", "[cli]") {

@@ -1,107 +1,95 @@
-#include "engine/serial_requests.hpp"
+#include "engine/padded_batch.hpp"
+#include "tools/kvpage/cli_engine.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/interrupt.hpp"
 #include "tools/kvpage/loaded_model.hpp"
-#include "tools/kvpage/request_file.hpp"
+#include "tools/kvpage/request_mix.hpp"
 #include "tools/kvpage/request_report.hpp"
+#include "tools/kvpage/request_run.hpp"
+#include "tools/kvpage/run_trace.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <memory>
+#include <optional>
 #include <utility>
 
 namespace kvpage::cli {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+std::vector<TimedRequest> requests_of(const BenchOptions& options, const TextModel& text, std::int64_t vocab_size) {
+  if (options.mix) return generate_mix(*options.mix, vocab_size);
+  return read_requests(read_text(options.requests), *options.requests, text.tokenizer, vocab_size);
 }
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+/// Tokens of the longest request, and the answers of all.
+struct Demand {
+  std::int64_t longest_tokens = 0;
+  std::int64_t num_answers = 0;
 
-/// The empty file of the trace, if one is wanted: before a model is loaded for nothing.
-/// Errors: Failure when it cannot be created, or is a file that is read.
-std::unique_ptr<std::ofstream> create_trace(const BenchOptions& options) {
-  if (!options.trace) return nullptr;
-  for (const std::string& input : {*options.requests, options.model.model}) {
-    std::error_code none;  // a file that is not there yet is no other
-    if (!std::filesystem::equivalent(*options.trace, input, none)) continue;
-    throw Failure(kExitUsage, "the trace would overwrite " + input + ", which is read; give --trace another file");
+  explicit Demand(const std::vector<TimedRequest>& requests) {
+    for (const auto& [arrival_ns, deadline_ns, request] : requests) {
+      longest_tokens = std::max(longest_tokens, std::ssize(request.prompt_ids) + request.max_tokens);
+      num_answers += request.num_candidates();
+    }
   }
-  auto file = std::make_unique<std::ofstream>(*options.trace, std::ios::binary);
-  if (!*file) throw Failure(kExitRun, "cannot create the trace " + *options.trace + ": " + std::strerror(errno));
-  return file;
-}
-
-/// What is recorded into it, as long as this lives. Errors: Failure when it cannot be written.
-class TraceFile {
- public:
-  TraceFile(std::unique_ptr<std::ofstream> file, const std::optional<std::string>& path, engine::PageCache& cache) : cache_(cache) {
-    if (!file) return;
-    recorder_ = std::make_unique<engine::TraceRecorder>(std::move(file), *path, cache.trace_header(), now_ns);
-    cache_.record_into(recorder_.get());
-  }
-  ~TraceFile() { cache_.record_into(nullptr); }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-
-  engine::TraceRecorder* recorder() const noexcept { return recorder_.get(); }
-  void close() {
-    if (!recorder_) return;
-    if (const auto written = recorder_->flush(); !written) throw Failure(kExitRun, written.error().message);
-  }
-
- private:
-  engine::PageCache& cache_;
-  std::unique_ptr<engine::TraceRecorder> recorder_;
 };
 
-/// The context that the longest request asks for, within the model's limit; at least the usual one.
-std::int64_t context_of(const std::vector<engine::EngineRequest>& requests, const engine::ModelSpec& spec) {
-  std::int64_t longest = engine::kDefaultContextTokens;
-  for (const auto& request : requests) longest = std::max(longest, std::ssize(request.prompt_ids) + request.max_tokens);
-  return std::min(longest, spec.context_limit_tokens);
+/// Fills in the context and the pool where they were left open: the context that the longest request asks for, within the model's limit,
+/// at least the usual one; a pool in which as many of the longest requests fit as may run at one time, at least one whole context.
+void size_for(const std::vector<TimedRequest>& requests, const engine::ModelSpec& spec, BenchOptions& options) {
+  ModelOptions& model = options.model;
+  const Demand demand(requests);
+  const std::int64_t limit = spec.context_limit_tokens;
+  if (model.context_tokens == 0) model.context_tokens = std::min(limit, std::max(demand.longest_tokens, engine::kDefaultContextTokens));
+  if (model.pool_blocks > 0) return;
+  engine::ModelConfig config = model_config(model, model.context_tokens, options.engine.budget_tokens);
+  const std::int64_t one_context = engine::plan_kv_pool(spec, config).num_blocks;
+  config.pool_tokens = std::clamp<std::int64_t>(demand.longest_tokens, 1, model.context_tokens);
+  config.num_seqs = std::clamp<std::int64_t>(demand.num_answers, 1, options.engine.max_seqs);
+  model.pool_blocks = std::max(one_context, engine::plan_kv_pool(spec, config).num_blocks);
+}
+
+/// Pads the batches of `engine` from now on.
+void pad_batches(CliEngine& engine, std::optional<engine::PaddedBatch>& padding) {
+  padding.emplace([&](const BatchPlan& pads) { return engine.model().forward(pads); }, engine.model().step_tokens());
+  engine.on_plan([&](const BatchPlan& plan) {
+    if (const Status status = padding->pad(plan); !status.ok()) throw Failure(kExitRun, status.message());
+  });
+}
+
+int run_requests(const BenchOptions& options, const std::vector<TimedRequest>& requests) {
+  auto trace_file = create_trace(options);
+  LoadedModel m = load_model(options.model, options.model.context_tokens, options.engine.budget_tokens, options.engine.max_seqs);
+  engine::SystemEnv env;
+  CliEngine engine(*m.model, engine_config(options.engine, options.model, std::ssize(requests)), policies_of(options.engine), env,
+                   m.end_tokens, &m.tokenizer);
+  std::optional<engine::PaddedBatch> padding;
+  if (options.engine.batching == "static-padded") pad_batches(engine, padding);
+  RunTrace trace(std::move(trace_file), options.trace, engine, env);
+  const InterruptScope interrupt;
+  const RunRecord record = RequestRun(engine, env, m.progress.get(), [&] { return interrupt.requested(); }).run(requests);
+  trace.close();
+  RequestReport report{.options = options, .model = m, .record = record};
+  report.cache = engine.cache().counters();
+  report.scheduler = engine.stats();
+  report.num_blocks = m.model->pool_shape().num_blocks;
+  report.budget_tokens = engine.limits().budget_tokens;
+  if (padding) report.padded_rows = padding->padded_rows();
+  options.json ? report.print_json() : report.print_text();
+  return report.exit_code();
 }
 
 }  // namespace
 
 int bench_requests(const BenchOptions& options) {
-  std::vector<engine::EngineRequest> requests;
-  ModelOptions model = options.model;
+  BenchOptions sized = options;
+  std::vector<TimedRequest> requests;
   {  // Before the weights: a bad line should not cost a load.
     const TextModel text = open_text_model(options.model.model);
     const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
-    requests = read_requests(read_text(options.requests), *options.requests, text.tokenizer, spec.vocab_size);
-    if (model.context_tokens == 0) model.context_tokens = context_of(requests, spec);
+    requests = requests_of(options, text, spec.vocab_size);
+    size_for(requests, spec, sized);
   }
-  auto trace_file = create_trace(options);
-  LoadedModel m = load_model(model, model.context_tokens, engine::kDefaultStepTokens);
-  engine::SequenceRunner runner(*m.model, {.evict = options.evict, .share_prefixes = options.model.prefix_cache,
-                                           .host_tier_bytes = options.model.host_tier_bytes});
-  TraceFile trace(std::move(trace_file), options.trace, runner.cache());
-  engine::SerialRequests engine(runner, m.end_tokens);
-  engine.record_into(trace.recorder());
-  RequestReport report{.options = options, .model = m, .results = {}, .num_blocks = m.model->pool_shape().num_blocks};
-  const InterruptScope interrupt;
-  const auto start = std::chrono::steady_clock::now();
-  for (const engine::EngineRequest& request : requests) {
-    if (interrupt.requested()) break;
-    m.progress->show("requests", std::ssize(report.results), std::ssize(requests), "requests");
-    report.results.push_back(engine.run(request, [&] { return interrupt.requested(); }));
-  }
-  report.wall_s = seconds_since(start);
-  report.not_run = std::ssize(requests) - std::ssize(report.results);
-  report.counters = runner.cache().counters();
-  report.steps = runner.num_steps();
-  trace.close();
-  options.json ? report.print_json() : report.print_text();
-  return report.exit_code();
+  return run_requests(sized, requests);
 }
 
 }  // namespace kvpage::cli

@@ -1,11 +1,11 @@
 /// \file Command line of kvpage: one subcommand per verb, parsed here and run elsewhere.
 #include "tools/kvpage/options.hpp"
 
-#include "engine/eviction_choice.hpp"
 #include "engine/language_model.hpp"
 #include "engine/loader/mapped_file.hpp"
 #include "engine/memory_plan.hpp"
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/verb.hpp"
 
 #include <kvpage/base/error.hpp>
@@ -20,67 +20,6 @@
 
 namespace kvpage::cli {
 namespace {
-
-std::string join(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
-  return text;
-}
-
-void add_kernel_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("--kernels", o.kernels, "implementation of the kernels")
-      ->check(CLI::IsMember(engine::backend_names()))
-      ->capture_default_str();
-  app.add_option("--kv-type", o.kv_type, "precision of the KV cache: " + join(engine::kv_type_names()))
-      ->check(CLI::IsMember(engine::kv_type_names()));
-  app.add_option("-t,--threads", o.threads, "worker threads; 0 = what affinity and cgroup quota allow (reference: always 1)")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-}
-
-void add_model_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("-m,--model", o.model, "GGUF file (any part of a split model)")->required();
-  add_kernel_options(app, o);
-  app.add_option("--progress", o.progress, "progress of loading and prefill")
-      ->check(CLI::IsMember({"auto", "none", "json"}))
-      ->capture_default_str();
-}
-
-void add_prefix_cache(CLI::App& app, ModelOptions& o) {
-  app.add_flag("!--no-prefix-cache", o.prefix_cache, "compute every prompt from its start");
-}
-
-void add_context(CLI::App& app, ModelOptions& o) {
-  app.add_option("-c,--ctx", o.context_tokens, "context in tokens; 0 = the model's limit, at most 8192")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-      ->capture_default_str();
-}
-
-Verb add_run(CLI::App& root) {
-  auto o = std::make_shared<RunOptions>();
-  auto* app = root.add_subcommand("run", "Stream the answer to a prompt, or chat without --prompt");
-  add_model_options(*app, o->model);
-  add_context(*app, o->model);
-  add_prefix_cache(*app, o->model);
-  app->add_option("-p,--prompt", o->prompt, "text of the user (without it: interactive chat)");
-  app->add_option("--system", o->system, "system message of the chat");
-  app->add_flag("--raw", o->raw, "no chat template: continue the text itself");
-  app->add_option("-n,--max-tokens", o->max_tokens, "longest answer in tokens")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-      ->capture_default_str();
-  app->add_option("--temperature,--temp", o->temperature, "0 = greedy")->check(CLI::Range(0.0f, 100.0f))->capture_default_str();
-  app->add_option("--top-k", o->top_k, "keep the k likeliest tokens; 0 = off")->capture_default_str();
-  app->add_option("--top-p", o->top_p, "keep the smallest set of this probability")->check(CLI::Range(0.0f, 1.0f))->capture_default_str();
-  app->add_option("--min-p", o->min_p, "drop tokens below this share of the likeliest")
-      ->check(CLI::Range(0.0f, 1.0f))
-      ->capture_default_str();
-  app->add_option("--repetition-penalty", o->repetition_penalty, "1 = off")->check(CLI::PositiveNumber)->capture_default_str();
-  app->add_option("-s,--seed", o->seed, "seed of the random draws; without it one is drawn and shown");
-  app->footer("Examples:\n  kvpage run --model m.gguf --prompt \"Why is the sky blue?\"\n"
-              "  kvpage run --model m.gguf --raw --prompt \"Once upon a time\" --max-tokens 50\n"
-              "  kvpage run --model m.gguf                      (chat; end with Ctrl-D)");
-  return {app, [o] { return run(*o); }};
-}
 
 Verb add_tokenize(CLI::App& root) {
   auto o = std::make_shared<TokenizeOptions>();
@@ -130,54 +69,6 @@ Verb add_perplexity(CLI::App& root) {
   return {app, [o] { return perplexity(*o); }};
 }
 
-void add_request_options(CLI::App& app, BenchOptions& o) {
-  auto* requests = app.add_option("--requests", o.requests, "run the requests of this file instead, one after another: lines {\"id\": ..,"
-                                  " \"prompt\": text as in run --raw | \"prompt_ids\": [..], \"max_tokens\": n}; greedy, up to an end token"
-                                  " unless \"ignore_eos\": true; - = standard input");
-  add_context(app, o.model);
-  app.get_option("--ctx")->needs(requests);
-  add_prefix_cache(app, o.model);
-  app.get_option("--no-prefix-cache")->needs(requests);
-  app.add_option("--pool-blocks", o.model.pool_blocks, "pages of the KV pool; 0 = what one sequence of the context needs")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-      ->needs(requests)
-      ->capture_default_str();
-  app.add_option("--evict", o.evict, "which cached page gives way to new content")
-      ->check(CLI::IsMember(engine::EvictionChoice::names()))
-      ->needs(requests)
-      ->capture_default_str();
-  app.add_option("--host-tier", o.model.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62))
-      ->needs(requests)
-      ->capture_default_str();
-  app.add_option("--trace", o.trace, "write what happens to requests and pages into this file")->needs(requests);
-}
-
-Verb add_bench(CLI::App& root) {
-  auto o = std::make_shared<BenchOptions>();
-  auto* app = root.add_subcommand("bench", "Time one case of seeded random tokens (load, prefill, decode), or a file of requests");
-  add_model_options(*app, o->model);
-  add_request_options(*app, *o);
-  app->add_option("--prompt-tokens", o->prompt_tokens, "tokens of the timed prompt")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-      ->capture_default_str();
-  app->add_option("--gen", o->generate_tokens, "tokens to generate")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-      ->capture_default_str();
-  app->add_option("--depth", o->depth_tokens, "positions filled before the timed prompt")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-      ->capture_default_str();
-  app->add_option("--seed", o->seed, "seed of the prompt ids")->capture_default_str();
-  for (const char* one_case : {"--prompt-tokens", "--gen", "--depth", "--seed"}) app->get_option(one_case)->excludes("--requests");
-  app->add_flag("--json", o->json, "one JSON object instead of text");
-  app->footer("Examples:\n  kvpage bench --model m.gguf --threads 2 --prompt-tokens 512 --gen 128 --json\n"
-              "  kvpage bench --model m.gguf --requests chat.jsonl --pool-blocks 64 --evict arc --host-tier 64M --json\n"
-              "A request that can never fit has an error in its result; the others go on, and the exit code is 0. It is 1 when the model\n"
-              "failed in a request, or the run was interrupted.");
-  return {app, [o] { return bench(*o); }};
-}
-
 Verb add_plan(CLI::App& root) {
   auto o = std::make_shared<PlanOptions>();
   auto* app = root.add_subcommand("plan", "Say how much memory a model takes, and what fits, without loading it");
@@ -203,6 +94,8 @@ Verb add_inspect(CLI::App& root) {
   app->add_option("--backend", o->backend, "implementation that --kernels describes")
       ->check(CLI::IsMember(engine::backend_names()))
       ->capture_default_str();
+  app->add_option("--isa", o->isa, "instruction set that --kernels describes: " + join(engine::isa_names()) + "; without it the widest here")
+      ->check(CLI::IsMember(engine::isa_names()));
   app->footer("Example:\n  kvpage inspect --kernels m.gguf");
   return {app, [o] { return inspect(*o); }};
 }

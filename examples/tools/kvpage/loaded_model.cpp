@@ -65,6 +65,12 @@ void require_memory(const engine::PlannedModel& model, const engine::ModelConfig
                                      "); see kvpage plan");
 }
 
+/// Errors: Failure with kExitDoesNotFit that names the first tensor that no fast kernel runs; before anything is packed.
+void require_fast_kernels(const engine::Gguf& file, const engine::ModelSpec& spec, const engine::ModelConfig& config) {
+  const auto fast = engine::require_fast_kernels(file, loaded(engine::plan_kernel_uses(file, spec, config)));
+  if (!fast) throw Failure(kExitDoesNotFit, fast.error().to_string());
+}
+
 /// A tensor that the packed kernels cannot run is right but slow: say so, once.
 void warn_of_slow_kernels(const std::vector<engine::KernelUse>& uses) {
   std::int64_t slow_bytes = 0;
@@ -91,6 +97,8 @@ engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_
   config.pool_blocks = options.pool_blocks;
   config.step_tokens = step_tokens;
   config.num_threads = options.threads;
+  config.isa = options.isa;
+  config.strict_kernels = options.strict_kernels;
   return config;
 }
 
@@ -100,7 +108,7 @@ void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec)
                                      std::to_string(spec.context_limit_tokens) + "; ask for less");
 }
 
-LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens) {
+LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens, std::int64_t logit_rows) {
   const auto start = std::chrono::steady_clock::now();
   auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
   const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
@@ -109,8 +117,10 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   require_context(pool_tokens, spec);
   auto progress = std::make_unique<ProgressBar>(options.progress);
   engine::ModelConfig config = model_config(options, pool_tokens, step_tokens);
+  config.logit_rows = logit_rows;
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
   if (auto complete = engine::check_tensors(*file, spec); !complete) throw_load_failure(complete.error());
+  if (options.strict_kernels) require_fast_kernels(*file, spec, config);
   require_memory({*file, spec, tokenizer}, config, options.host_tier_bytes, engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
   const std::vector<engine::KernelUse> uses = model->kernel_uses();

@@ -56,9 +56,10 @@ engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_
 /// Refuses a context that is longer than the model's limit. Errors: Failure with kExitDoesNotFit.
 void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec);
 
-/// Loads `options.model`; `pool_tokens` and `step_tokens` as in engine::ModelConfig.
+/// Loads `options.model`; `pool_tokens`, `step_tokens` and `logit_rows` as in engine::ModelConfig.
 /// Errors: Failure with kExitLoad, kExitUsage or kExitDoesNotFit.
-LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens);
+LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens,
+                       std::int64_t logit_rows = engine::kDefaultLogitRows);
 
 /// The compiled chat template of the file, if it has one. Errors: Failure when it cannot be compiled.
 std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file);

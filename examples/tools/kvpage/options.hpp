@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kvpage::cli {
 
@@ -31,18 +32,31 @@ struct ModelOptions {
   std::string progress = "auto";            ///< auto, none or json
 };
 
+/// How the tokens of `run` are chosen.
+struct SamplingOptions {
+  float temperature = 0.0f;
+  std::int64_t top_k = 0;
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float repetition_penalty = 1.0f;
+  float presence_penalty = 0.0f;
+  float frequency_penalty = 0.0f;
+  std::vector<std::string> logit_bias;      ///< "id=bias" each
+  std::optional<std::uint64_t> seed;        ///< absent = drawn and printed
+};
+
 struct RunOptions {
   ModelOptions model;
   std::optional<std::string> prompt;        ///< absent = interactive chat
   std::optional<std::string> system;        ///< system message of the chat
   bool raw = false;                         ///< no chat template; special tokens in the text count
   std::int64_t max_tokens = 256;
-  float temperature = 0.0f;
-  std::int64_t top_k = 0;
-  float top_p = 1.0f;
-  float min_p = 0.0f;
-  float repetition_penalty = 1.0f;
-  std::optional<std::uint64_t> seed;        ///< absent = drawn and printed
+  std::int64_t min_tokens = 0;
+  std::int64_t num_answers = 1;
+  std::int64_t beam_width = 0;              ///< 0 = sampling
+  std::vector<std::string> stop;
+  std::int64_t num_logprobs = -1;           ///< -1 = none
+  SamplingOptions sampling;
 };
 
 struct TokenizeOptions {
@@ -64,16 +78,42 @@ struct PerplexityOptions {
   std::int64_t window_tokens = 512;
 };
 
+/// What the engine of a run of requests is allowed, and who decides in it.
+struct EngineOptions {
+  std::int64_t max_seqs = 32;
+  std::int64_t budget_tokens = 512;         ///< rows of one step
+  std::int64_t chunk_tokens = 0;            ///< rows of one sequence in one step; 0 = the budget
+  std::int64_t max_waiting = 0;             ///< requests in the queue; 0 = all of the run
+  std::string order = "fcfs";
+  std::string admission = "learned-growth";
+  std::string preemption = "cost";
+  std::string evict = "lru";
+  std::string batching = "continuous";      ///< or static, static-padded
+};
+
+/// Generated requests instead of a file.
+struct MixOptions {
+  std::string kind;                         ///< one of kMixKinds
+  std::int64_t count = 64;
+  double rate_per_s = 0;                    ///< mean of Poisson arrivals; 0 = all at the start
+  std::uint64_t seed = 1;
+};
+
 struct BenchOptions {
   ModelOptions model;
   std::int64_t prompt_tokens = 512;
   std::int64_t generate_tokens = 128;
   std::int64_t depth_tokens = 0;            ///< positions filled before the timed prompt
   std::uint64_t seed = 1;
-  std::optional<std::string> requests;      ///< JSON lines; "-" = standard input; absent = one case of random tokens
-  std::string evict = "lru";                ///< name of an eviction policy
+  std::int64_t batch = 0;                   ///< prompts at once; 0 = one, without the engine
+  std::optional<std::string> requests;      ///< JSON lines; "-" = standard input
+  std::optional<MixOptions> mix;            ///< without both: one case of random tokens
+  EngineOptions engine;
+  double slo_ttft_ms = 0;                   ///< goals that goodput counts; 0 = none
+  double slo_tpot_ms = 0;
   std::optional<std::string> trace;         ///< file for the trace of a run of requests
   bool profile = false;                     ///< what each operation of a step takes
+  bool steps = false;                       ///< report each step
   bool json = false;
 };
 
@@ -105,6 +145,7 @@ int detokenize(const TokenizeOptions& options);
 int score(const ScoreOptions& options);
 int perplexity(const PerplexityOptions& options);
 int bench(const BenchOptions& options);
+int bench_batch(const BenchOptions& options);
 int bench_requests(const BenchOptions& options);
 int plan(const PlanOptions& options);
 int inspect(const InspectOptions& options);

@@ -42,16 +42,44 @@ ProgressBar::ProgressBar(const std::string& mode) : plain_ascii_(!locale_is_utf8
   else mode_ = isatty(STDERR_FILENO) != 0 ? Mode::kBar : Mode::kLines;
 }
 
-void ProgressBar::show(std::string_view stage, std::int64_t done, std::int64_t total, std::string_view unit) {
-  if (mode_ == Mode::kNone) return;
+bool ProgressBar::begin_report(std::string_view stage, bool last) {
+  if (mode_ == Mode::kNone) return false;
   const auto now = Clock::now();
   if (stage != stage_) {
     stage_ = stage;
     stage_start_ = now;
   }
-  const bool last = done >= total;
-  if (!last && now - last_ < std::chrono::milliseconds(100)) return;
+  if (!last && now - last_ < std::chrono::milliseconds(100)) return false;
   last_ = now;
+  return true;
+}
+
+void ProgressBar::show(const RunStatus& run) {
+  if (!begin_report("requests", run.num_finished >= run.num_requests)) return;
+  const double seconds = std::chrono::duration<double>(last_ - std::max(last_run_, stage_start_)).count();
+  const double rate = seconds > 0 ? static_cast<double>(run.output_tokens - last_tokens_) / seconds : 0;
+  last_run_ = last_, last_tokens_ = run.output_tokens;
+  const auto n = [](std::int64_t count) { return static_cast<long long>(count); };
+  if (mode_ == Mode::kJson) {
+    const double t_ms = std::chrono::duration<double, std::milli>(last_ - start_).count();
+    std::fprintf(stderr,
+                 "{\"stage\":\"requests\",\"done\":%lld,\"total\":%lld,\"unit\":\"requests\",\"running\":%lld,\"waiting\":%lld,"
+                 "\"output_tokens\":%lld,\"tokens_per_s\":%.1f,\"pool_share\":%.3f,\"t_ms\":%.0f}\n",
+                 n(run.num_finished), n(run.num_requests), n(run.num_running), n(run.num_waiting), n(run.output_tokens), rate,
+                 run.pool_share, t_ms);
+  } else if (mode_ == Mode::kBar) {
+    std::fprintf(stderr, "\r%lld running, %lld waiting, %.0f tok/s, pool %.0f %%, %lld/%lld finished \033[K", n(run.num_running),
+                 n(run.num_waiting), rate, run.pool_share * 100, n(run.num_finished), n(run.num_requests));
+    std::fflush(stderr);
+    drawn_ = true;
+    if (run.num_finished >= run.num_requests) clear();
+  }
+}
+
+void ProgressBar::show(std::string_view stage, std::int64_t done, std::int64_t total, std::string_view unit) {
+  const bool last = done >= total;
+  if (!begin_report(stage, last)) return;
+  const auto now = last_;
   const double stage_s = std::chrono::duration<double>(now - stage_start_).count();
   if (mode_ == Mode::kJson) {
     const double t_ms = std::chrono::duration<double, std::milli>(now - start_).count();

@@ -12,91 +12,111 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const engine::RequestResult& r) {
-  Json json{{"id", r.id}, {"prompt_tokens", r.prompt_tokens}};
-  if (r.failure) {
-    json["error"] = {{"kind", engine::name_of(r.failure->kind)}, {"message", r.failure->message}};
-    if (r.failure->kind != engine::RequestFailure::Kind::kFailed) {
-      json["error"]["need"] = r.failure->need;
-      json["error"]["available"] = r.failure->available;
-    }
-    return json;
+const char* const kFault = "a token could not be drawn: its logits are NaN or infinite, or none is allowed";
+
+double share(double part, std::int64_t whole) { return whole > 0 ? part / static_cast<double>(whole) : 0; }
+
+double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+Json json_of(const Percentiles& p) { return {{"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}}; }
+
+/// JSON has no infinities: the smallest log-probability stands for probability 0.
+double finite(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
+
+Json json_of(const std::vector<engine::TokenLogprobs>& logprobs) {
+  Json list = Json::array();
+  for (const engine::TokenLogprobs& token : logprobs) {
+    Json top = Json::array();
+    for (const engine::TokenLogprob& other : token.top) top.push_back({other.id, finite(other.logprob)});
+    list.push_back({{"id", token.chosen.id}, {"logprob", finite(token.chosen.logprob)}, {"top", top}});
   }
-  json.update({{"output_ids", r.output_ids}, {"finish_reason", engine::name_of(r.finish)}, {"cached_tokens", r.cached_tokens},
-               {"positions_computed", r.positions_computed}, {"ttft_s", r.ttft_s}, {"decode_s", r.decode_s}, {"total_s", r.total_s}});
+  return list;
+}
+
+Json json_of(const engine::Answer& answer, bool with_sum) {
+  Json json{{"output_ids", answer.ids}, {"text", answer.text}, {"finish_reason", engine::name_of(answer.finish)}};
+  if (with_sum) json["sum_logprob"] = answer.sum_logprob;
+  if (!answer.logprobs.empty()) json["logprobs"] = json_of(answer.logprobs);
   return json;
 }
 
-/// Sums over requests; prompts count when they were answered.
-struct Sums {
-  std::int64_t failed = 0, prompt = 0, output = 0, cached = 0, computed = 0;
+Json json_of(const Refusal& refusal) {
+  return {{"kind", engine::name_of(refusal.kind)}, {"message", describe(refusal)}, {"value", refusal.value}, {"limit", refusal.limit},
+          {"unit", refusal.unit}};
+}
 
-  explicit Sums(const std::vector<engine::RequestResult>& results) {
-    for (const engine::RequestResult& r : results) {
-      failed += r.failure ? 1 : 0;
-      prompt += r.failure ? 0 : r.prompt_tokens;
-      output += std::ssize(r.output_ids);
-      cached += r.cached_tokens;
-      computed += r.positions_computed;
-    }
+Json json_of(const RequestOutcome& outcome) {
+  Json json{{"id", outcome.request->request.name}, {"prompt_tokens", outcome.request->request.prompt_ids.size()},
+            {"arrival_s", static_cast<double>(outcome.request->arrival_ns) * 1e-9}};
+  if (outcome.refusal) json["error"] = json_of(*outcome.refusal);
+  if (!outcome.result) return json;
+  const engine::GenerationResult& result = *outcome.result;
+  if (failed(result)) json["error"] = {{"kind", "failed"}, {"message", kFault}};
+  json.update(json_of(result.answers.front(), false));
+  if (result.answers.size() > 1) {
+    for (const engine::Answer& answer : result.answers) json["answers"].push_back(json_of(answer, true));
   }
-};
+  const engine::RequestMetrics& m = result.metrics;
+  const RequestTimes times = times_of(outcome);
+  json.update({{"seed", result.seed}, {"cached_tokens", m.cached_tokens}, {"positions_computed", m.positions_computed},
+               {"recomputed_tokens", m.recomputed_tokens},
+               {"preempted", {{"keep", m.preempted_keep}, {"demote", m.preempted_demote}, {"recompute", m.preempted_recompute}}},
+               {"ttft_s", times.ttft_s}, {"time_per_token_s", times.time_per_token_s}, {"end_to_end_s", times.end_to_end_s}});
+  return json;
+}
 
-double share(std::int64_t part, std::int64_t whole) { return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0; }
+Json totals_of(const RequestReport& r) {
+  const Goals goals{r.options.slo_ttft_ms, r.options.slo_tpot_ms};
+  const RunTotals t = total(r.record, goals);
+  const engine::CacheCounters& c = r.cache;
+  const SchedulerStats& s = r.scheduler;
+  Json json{{"requests", std::ssize(r.record.outcomes) - t.not_run}, {"failed", t.failed}, {"refused", t.refused},
+            {"interrupted", r.record.interrupted}, {"not_run", t.not_run}, {"wall_s", r.record.wall_s},
+            {"prompt_tokens", t.prompt_tokens}, {"cached_tokens", t.cached_tokens}, {"positions_computed", t.positions_computed},
+            {"output_tokens", t.output_tokens}, {"output_tokens_per_s", rate(t.output_tokens, r.record.wall_s)},
+            {"goodput", t.goodput}, {"goodput_unit", goals.any() ? "requests/s" : "tokens/s"}, {"ttft_s", json_of(t.ttft_s)},
+            {"time_per_token_s", json_of(t.time_per_token_s)}, {"end_to_end_s", json_of(t.end_to_end_s)}};
+  json.update({{"steps", s.steps}, {"aborted_steps", s.aborted_steps}, {"step_tokens", s.tokens},
+               {"mean_budget_utilisation", share(t.mean_step_tokens, r.budget_tokens)},
+               {"peak_budget_utilisation", share(static_cast<double>(t.peak_step_tokens), r.budget_tokens)},
+               {"num_blocks", r.num_blocks}, {"peak_used_blocks", c.peak_used_blocks},
+               {"mean_utilisation", share(t.mean_used_blocks, r.num_blocks)},
+               {"peak_utilisation", share(static_cast<double>(c.peak_used_blocks), r.num_blocks)}, {"forks", s.forks},
+               {"copies", c.copies}, {"evictions", c.evictions}, {"demoted", c.demoted}, {"promoted", c.promoted},
+               {"failed_loads", c.failed_loads}, {"window_released", s.window_released}, {"recomputed_tokens", s.recomputed_tokens},
+               {"preempted",
+                {{"keep", s.preempted_keep}, {"demote", s.preempted_demote}, {"recompute", s.preempted_recompute}}}});
+  if (r.padded_rows) json["padded_rows"] = *r.padded_rows;
+  return json;
+}
 
 }  // namespace
 
-bool RequestReport::interrupted() const {
-  const auto cancelled = [](const engine::RequestResult& r) { return !r.failure && r.finish == FinishReason::kCancelled; };
-  return not_run > 0 || std::any_of(results.begin(), results.end(), cancelled);
-}
-
 ExitCode RequestReport::exit_code() const {
-  const auto failed = [](const engine::RequestResult& r) { return r.failure && r.failure->kind == engine::RequestFailure::Kind::kFailed; };
-  return interrupted() || std::any_of(results.begin(), results.end(), failed) ? kExitRun : kExitOk;
+  const auto broken = [](const RequestOutcome& outcome) { return outcome.result && failed(*outcome.result); };
+  return record.interrupted || std::any_of(record.outcomes.begin(), record.outcomes.end(), broken) ? kExitRun : kExitOk;
 }
 
 void RequestReport::print_json() const {
-  const Sums sums(results);
-  const engine::CacheCounters& c = counters;
   Json requests = Json::array();
-  for (const engine::RequestResult& result : results) requests.push_back(json_of(result));
-  const Json totals{{"requests", results.size()}, {"failed", sums.failed}, {"interrupted", interrupted()}, {"not_run", not_run},
-                    {"prompt_tokens", sums.prompt}, {"cached_tokens", sums.cached}, {"positions_computed", sums.computed},
-                    {"output_tokens", sums.output}, {"steps", steps}, {"copies", c.copies}, {"evictions", c.evictions},
-                    {"demoted", c.demoted}, {"promoted", c.promoted},
-                    {"failed_loads", c.failed_loads}, {"window_released", c.window_released}, {"num_blocks", num_blocks},
-                    {"peak_used_blocks", c.peak_used_blocks}, {"peak_utilisation", share(c.peak_used_blocks, num_blocks)},
-                    {"wall_s", wall_s}};
-  const engine::LanguageModel& m = *model.model;
-  const Json all{{"model", m.spec().name}, {"kernels", options.model.kernels}, {"kv_type", m.kv_type()}, {"threads", m.num_threads()},
-                 {"block_size", m.pool_shape().block_size}, {"cache_groups", m.cache_groups().num_groups()},
-                 {"layers_per_page", m.cache_groups().layers_per_page}, {"page_bytes", m.page_bytes()},
-                 {"prefix_cache", options.model.prefix_cache}, {"evict", options.evict}, {"host_tier_bytes", options.model.host_tier_bytes},
-                 {"load_s", model.load_s}, {"requests", requests}, {"totals", totals}};
-  std::printf("%s\n", all.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
-void RequestReport::print_text() const {
-  std::printf("%-16s %8s %8s %8s %8s %10s %10s %10s  %s\n", "id", "prompt", "cached", "computed", "output", "ttft s", "decode s", "total s",
-              "end");
-  for (const engine::RequestResult& r : results) {
-    const std::string end = r.failure ? r.failure->message : std::string(engine::name_of(r.finish));
-    std::printf("%-16s %8lld %8lld %8lld %8zu %10.4f %10.4f %10.4f  %s\n", r.id.c_str(), static_cast<long long>(r.prompt_tokens),
-                static_cast<long long>(r.cached_tokens), static_cast<long long>(r.positions_computed), r.output_ids.size(), r.ttft_s,
-                r.decode_s, r.total_s, end.c_str());
+  for (const RequestOutcome& outcome : record.outcomes) {
+    if (outcome.refusal || outcome.result) requests.push_back(json_of(outcome));
   }
-  const Sums sums(results);
-  const engine::CacheCounters& c = counters;
-  std::printf("%zu requests, %lld failed; %lld of %lld prompt tokens cached; %lld steps in %.3f s\n", results.size(),
-              static_cast<long long>(sums.failed), static_cast<long long>(sums.cached), static_cast<long long>(sums.prompt),
-              static_cast<long long>(steps), wall_s);
-  std::printf("pages: %lld of %lld used at most; %lld copied, %lld evicted, %lld demoted, %lld promoted, %lld failed to load, "
-              "%lld released behind windows\n",
-              static_cast<long long>(c.peak_used_blocks), static_cast<long long>(num_blocks), static_cast<long long>(c.copies),
-              static_cast<long long>(c.evictions), static_cast<long long>(c.demoted), static_cast<long long>(c.promoted),
-              static_cast<long long>(c.failed_loads), static_cast<long long>(c.window_released));
-  if (interrupted()) std::printf("interrupted: %lld requests were not run\n", static_cast<long long>(not_run));
+  const engine::LanguageModel& m = *model.model;
+  const EngineOptions& e = options.engine;
+  Json all{{"model", m.spec().name}, {"kernels", options.model.kernels}, {"isa", m.isa()}, {"kv_type", m.kv_type()},
+           {"threads", m.num_threads()}, {"block_size", m.pool_shape().block_size}, {"cache_groups", m.cache_groups().num_groups()},
+           {"layers_per_page", m.cache_groups().layers_per_page}, {"page_bytes", m.page_bytes()},
+           {"context_tokens", m.context_tokens()}, {"max_seqs", e.max_seqs}, {"budget_tokens", budget_tokens}, {"batching", e.batching},
+           {"order", e.order}, {"admission", e.admission}, {"preempt", e.preemption}, {"prefix_cache", options.model.prefix_cache},
+           {"evict", e.evict}, {"host_tier_bytes", options.model.host_tier_bytes}, {"load_s", model.load_s}, {"requests", requests},
+           {"totals", totals_of(*this)}};
+  if (options.steps) {
+    Json steps = Json::array();
+    for (const StepRecord& s : record.steps) steps.push_back({s.num_tokens, s.num_seqs, static_cast<double>(s.duration_ns) * 1e-9});
+    all["steps"] = std::move(steps);
+  }
+  std::printf("%s\n", all.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 }  // namespace kvpage::cli

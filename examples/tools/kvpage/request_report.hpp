@@ -1,29 +1,27 @@
-/// \file RequestReport: what a file of requests got and cost, as one JSON object or as text.
+/// \file RequestReport: what a run of requests got and cost, as one JSON object or as text.
 #pragma once
 
-#include "engine/serial_requests.hpp"
 #include "tools/kvpage/options.hpp"
+#include "tools/kvpage/run_totals.hpp"
 
-#include <string_view>
-#include <vector>
+#include <optional>
 
 namespace kvpage::cli {
 
 struct LoadedModel;
 
+/// Requires: everything that it points to outlives it.
 struct RequestReport {
   const BenchOptions& options;
   const LoadedModel& model;
-  std::vector<engine::RequestResult> results;
-  engine::CacheCounters counters{};
-  std::int64_t num_blocks = 0;  ///< of the pool
-  std::int64_t not_run = 0;     ///< requests of the file that an interrupt left out
-  std::int64_t steps = 0;
-  double wall_s = 0;  ///< of all requests
+  const RunRecord& record;
+  engine::CacheCounters cache{};
+  SchedulerStats scheduler{};
+  std::int64_t num_blocks = 0;               ///< of the pool
+  std::int64_t budget_tokens = 0;            ///< of a step
+  std::optional<std::int64_t> padded_rows{};  ///< of a static batch that was padded
 
-  /// Somebody ended the run before its end.
-  bool interrupted() const;
-  /// kExitRun when that happened or the model failed in a request.
+  /// kExitRun when the model failed in a request, or the run was interrupted.
   ExitCode exit_code() const;
 
   void print_json() const;

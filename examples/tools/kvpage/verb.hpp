@@ -12,6 +12,9 @@ struct Verb {
   std::function<int()> action;
 };
 
+/// Verbs with files of their own for their options.
+Verb add_run(CLI::App& root);
+Verb add_bench(CLI::App& root);
 /// `kvpage trace`, which has verbs of its own.
 Verb add_trace(CLI::App& root);
 

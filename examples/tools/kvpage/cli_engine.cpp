@@ -1,0 +1,31 @@
+#include "tools/kvpage/cli_engine.hpp"
+
+#include <algorithm>
+
+namespace kvpage::engine {
+
+template class Engine<NamedPolicies, SystemEnv>;
+
+}  // namespace kvpage::engine
+
+namespace kvpage::cli {
+
+engine::NamedPolicies policies_of(const EngineOptions& options) {
+  return {.order = engine::policy_by_name(engine::named_orders(), options.order).value(),
+          .admission = engine::policy_by_name(engine::named_admissions(), options.admission).value(),
+          .preemption = engine::policy_by_name(engine::named_preemptions(), options.preemption).value()};
+}
+
+engine::EngineConfig engine_config(const EngineOptions& options, const ModelOptions& model, std::int64_t num_requests) {
+  engine::EngineConfig config;
+  config.limits.max_seqs = options.max_seqs;
+  config.limits.budget_tokens = options.budget_tokens;
+  if (options.chunk_tokens > 0) config.limits.max_chunk_tokens = options.chunk_tokens;
+  config.limits.max_waiting = options.max_waiting > 0 ? options.max_waiting : std::max<std::int64_t>(1, num_requests);
+  config.cache.evict = options.evict;
+  config.cache.share_prefixes = model.prefix_cache;
+  config.cache.host_tier_bytes = model.host_tier_bytes;
+  return config;
+}
+
+}  // namespace kvpage::cli

@@ -1,0 +1,171 @@
+/// \file RequestField: what one field of a request line may hold, and where it goes.
+#pragma once
+
+#include "tools/kvpage/json_ids.hpp"
+#include "tools/kvpage/loaded_model.hpp"
+#include "tools/kvpage/request_file.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace kvpage::cli {
+
+/// What the fields of a line are read with.
+struct FieldContext {
+  const engine::Tokenizer& tokenizer;
+  std::int64_t vocab_size;
+};
+
+/// One field's value. Errors of all: std::runtime_error that names the field and what it may hold.
+struct FieldValue {
+  const nlohmann::json& value;
+  const char* key;
+  const FieldContext& context;
+
+  [[noreturn]] void refuse(const std::string& wanted) const { throw std::runtime_error(std::string(key) + " must be " + wanted); }
+
+  std::int64_t integer(std::int64_t least, std::int64_t most) const {
+    const bool in_64_bits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 != 0);
+    if (!in_64_bits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
+      refuse("an integer in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
+    }
+    return value.get<std::int64_t>();
+  }
+  double number(double least, double most) const {
+    if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most)) {
+      refuse("a number in [" + nlohmann::json(least).dump() + ", " + nlohmann::json(most).dump() + "]");
+    }
+    return value.get<double>();
+  }
+  float real(double least, double most) const { return static_cast<float>(number(least, most)); }
+  std::int64_t milliseconds(double least) const { return static_cast<std::int64_t>(number(least, 1e9) * 1e6); }
+  bool boolean() const {
+    if (!value.is_boolean()) refuse("true or false");
+    return value.get<bool>();
+  }
+  std::string text() const {
+    if (!value.is_string()) refuse("a text");
+    return value.get<std::string>();
+  }
+  std::vector<TokenId> ids() const { return read_ids(value, key, context.vocab_size); }
+};
+
+namespace detail {
+
+inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
+inline constexpr std::int64_t kMostAnswers = 128;
+inline constexpr std::size_t kMostStops = 16;
+inline constexpr std::size_t kMostStopBytes = 256;
+inline constexpr std::size_t kMostBiases = 1024;
+
+inline std::string read_id(const FieldValue& f) {
+  if (!f.value.is_string() && !f.value.is_number_integer()) f.refuse("a text or an integer");
+  return f.value.is_string() ? f.value.get<std::string>() : f.value.dump();
+}
+
+inline std::uint64_t read_seed(const FieldValue& f) {
+  if (!f.value.is_number_integer()) f.refuse("an integer of 64 bits");
+  return f.value.get<std::uint64_t>();
+}
+
+/// Both `{"id": bias, ..}` and `[[id, bias], ..]`.
+inline std::vector<LogitBias> read_logit_bias(const FieldValue& f) {
+  if (!f.value.is_structured()) f.refuse("an object of biases by id");
+  if (f.value.size() > kMostBiases) f.refuse("of at most " + std::to_string(kMostBiases) + " ids");
+  std::vector<LogitBias> biases;
+  for (const auto& item : f.value.items()) {
+    const bool pair = f.value.is_array() && item.value().is_array() && item.value().size() == 2;
+    if (f.value.is_array() && !pair) f.refuse("an array of pairs [id, bias]");
+    const nlohmann::json id = pair ? item.value()[0] : nlohmann::json::parse(item.key(), nullptr, false);
+    const nlohmann::json& bias = pair ? item.value()[1] : item.value();
+    biases.push_back({static_cast<TokenId>(FieldValue{id, "each id of logit_bias", f.context}.integer(0, f.context.vocab_size - 1)),
+                      FieldValue{bias, "each bias of logit_bias", f.context}.real(-100, 100)});
+  }
+  return biases;
+}
+
+inline std::vector<std::string> read_stops(const FieldValue& f) {
+  const nlohmann::json list = f.value.is_array() ? f.value : nlohmann::json::array({f.value});
+  if (list.size() > kMostStops) f.refuse("at most " + std::to_string(kMostStops) + " texts");
+  std::vector<std::string> stops;
+  for (const auto& one : list) {
+    const bool fits = one.is_string() && !one.get_ref<const std::string&>().empty() &&
+                      one.get_ref<const std::string&>().size() <= kMostStopBytes;
+    if (!fits) f.refuse("a text or texts of 1 to " + std::to_string(kMostStopBytes) + " bytes");
+    stops.push_back(one.get<std::string>());
+  }
+  return stops;
+}
+
+inline std::vector<TokenId> encode_prompt(const FieldValue& f) {
+  return encode_or_warn(f.context.tokenizer, f.text(), {.add_special = true, .parse_special = true});
+}
+
+}  // namespace detail
+
+/// One row of the table.
+struct RequestField {
+  const char* key;
+  const char* help;
+  void (*read)(const FieldValue&, TimedRequest&);
+};
+
+/// Everything that a line may say. What two fields allow together (best_of and n, min_tokens and max_tokens) is the engine's to refuse.
+inline constexpr RequestField kRequestFields[] = {
+    {"id", "text or integer; needed", [](const FieldValue& f, TimedRequest& r) { r.request.name = detail::read_id(f); }},
+    {"prompt", "text, as in run --raw; this or prompt_ids is needed",
+     [](const FieldValue& f, TimedRequest& r) { r.request.prompt_ids = detail::encode_prompt(f); }},
+    {"prompt_ids", "token ids", [](const FieldValue& f, TimedRequest& r) { r.request.prompt_ids = f.ids(); }},
+    {"max_tokens", "longest answer, 1 or more; needed",
+     [](const FieldValue& f, TimedRequest& r) { r.request.max_tokens = f.integer(1, detail::kMostTokens); }},
+    {"min_tokens", "no answer ends before; default 0",
+     [](const FieldValue& f, TimedRequest& r) { r.request.min_tokens = f.integer(0, detail::kMostTokens); }},
+    {"n", "answers, 1 to 128; default 1",
+     [](const FieldValue& f, TimedRequest& r) { r.request.n = f.integer(1, detail::kMostAnswers); }},
+    {"best_of", "answers that are computed, of which the n likeliest are kept",
+     [](const FieldValue& f, TimedRequest& r) { r.request.best_of = f.integer(1, detail::kMostAnswers); }},
+    {"beam", "width of a beam search, 1 to 128",
+     [](const FieldValue& f, TimedRequest& r) { r.request.beam_width = f.integer(1, detail::kMostAnswers); }},
+    {"length_penalty", "of beams: score = log-probability / tokens^penalty, -16 to 16; default 1",
+     [](const FieldValue& f, TimedRequest& r) { r.request.length_penalty = f.number(-16, 16); }},
+    {"temperature", "0 = greedy, the default; to 100",
+     [](const FieldValue& f, TimedRequest& r) { r.request.sampling.temperature = f.real(0, 100); }},
+    {"temperature_last", "filters see probabilities at temperature 1",
+     [](const FieldValue& f, TimedRequest& r) { r.request.temperature_last = f.boolean(); }},
+    {"top_k", "0 or -1 = off",
+     [](const FieldValue& f, TimedRequest& r) { r.request.sampling.top_k = f.integer(-1, detail::kMostTokens); }},
+    {"top_p", "0 to 1", [](const FieldValue& f, TimedRequest& r) { r.request.sampling.top_p = f.real(0, 1); }},
+    {"min_p", "0 to 1", [](const FieldValue& f, TimedRequest& r) { r.request.sampling.min_p = f.real(0, 1); }},
+    {"repetition_penalty", "0.01 to 100; 1 = off",
+     [](const FieldValue& f, TimedRequest& r) { r.request.sampling.repetition_penalty = f.real(0.01, 100); }},
+    {"presence_penalty", "-100 to 100; 0 = off",
+     [](const FieldValue& f, TimedRequest& r) { r.request.sampling.presence_penalty = f.real(-100, 100); }},
+    {"frequency_penalty", "-100 to 100; 0 = off",
+     [](const FieldValue& f, TimedRequest& r) { r.request.sampling.frequency_penalty = f.real(-100, 100); }},
+    {"logit_bias", "{\"id\": bias, ..}, biases of -100 to 100",
+     [](const FieldValue& f, TimedRequest& r) { r.request.logit_bias = detail::read_logit_bias(f); }},
+    {"logprobs", "0 to 20 likeliest tokens at each place, beside the chosen one",
+     [](const FieldValue& f, TimedRequest& r) { r.request.num_logprobs = f.integer(0, 20); }},
+    {"stop", "text or texts before which an answer ends",
+     [](const FieldValue& f, TimedRequest& r) { r.request.stop_strings = detail::read_stops(f); }},
+    {"stop_tokens", "token ids before which an answer ends",
+     [](const FieldValue& f, TimedRequest& r) { r.request.stop_tokens = f.ids(); }},
+    {"ignore_eos", "true: the model's end tokens end nothing",
+     [](const FieldValue& f, TimedRequest& r) { r.request.ignore_eos = f.boolean(); }},
+    {"seed", "of the draws; one is drawn and reported if it is missing",
+     [](const FieldValue& f, TimedRequest& r) { r.request.seed = detail::read_seed(f); }},
+    {"priority", "0 = most urgent, the default (--order priority)",
+     [](const FieldValue& f, TimedRequest& r) { r.request.priority = f.integer(0, 1'000'000); }},
+    {"tenant", "number of whom it is for (--order fair_share)",
+     [](const FieldValue& f, TimedRequest& r) {
+       r.request.tenant = static_cast<std::uint32_t>(f.integer(0, std::numeric_limits<std::uint32_t>::max()));
+     }},
+    {"arrival_ms", "after the start of the run; default 0", [](const FieldValue& f, TimedRequest& r) { r.arrival_ns = f.milliseconds(0); }},
+    {"deadline_ms", "after its arrival: then it ends with what it has", [](const FieldValue& f, TimedRequest& r) {
+       r.deadline_ns = f.milliseconds(0.001);
+     }},
+};
+
+}  // namespace kvpage::cli

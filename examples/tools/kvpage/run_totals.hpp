@@ -1,0 +1,54 @@
+/// \file RunTotals: what a run of requests comes to: counts, percentiles, rates, use of pool and budget.
+#pragma once
+
+#include "tools/kvpage/percentiles.hpp"
+#include "tools/kvpage/request_run.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace kvpage::cli {
+
+/// Seconds of one request; 0 where there is nothing to measure.
+struct RequestTimes {
+  double ttft_s = 0;            ///< from its arrival to its first token
+  double time_per_token_s = 0;  ///< from there to its end, per further token of its longest answer
+  double end_to_end_s = 0;      ///< from its arrival to its end
+};
+/// Requires: the outcome has a result.
+RequestTimes times_of(const RequestOutcome& outcome);
+
+/// All answers ended by a stop, their length or the pool: not by a client, a deadline or a fault.
+bool ended_by_itself(const engine::GenerationResult& result);
+/// An answer ended because its next token could not be drawn.
+bool failed(const engine::GenerationResult& result);
+
+/// Goals per request, in milliseconds; 0 = none.
+struct Goals {
+  double ttft_ms = 0;
+  double tpot_ms = 0;
+
+  bool any() const noexcept { return ttft_ms > 0 || tpot_ms > 0; }
+  bool met_by(const RequestTimes& times) const noexcept {
+    return (ttft_ms <= 0 || times.ttft_s * 1e3 <= ttft_ms) && (tpot_ms <= 0 || times.time_per_token_s * 1e3 <= tpot_ms);
+  }
+};
+
+struct RunTotals {
+  std::int64_t refused = 0;
+  std::int64_t failed = 0;     ///< refused, or ended by a fault
+  std::int64_t not_run = 0;
+  std::int64_t prompt_tokens = 0;  ///< of requests that had a first token
+  std::int64_t cached_tokens = 0;
+  std::int64_t positions_computed = 0;
+  std::int64_t output_tokens = 0;  ///< of all answers
+  Percentiles ttft_s, time_per_token_s, end_to_end_s;  ///< of requests that ended by themselves
+  double goodput = 0;              ///< requests per second that met the goals; without goals, tokens per second of those that ended by themselves
+  double mean_used_blocks = 0;     ///< over steps
+  double mean_step_tokens = 0;
+  std::int64_t peak_step_tokens = 0;
+};
+
+RunTotals total(const RunRecord& record, const Goals& goals);
+
+}  // namespace kvpage::cli
