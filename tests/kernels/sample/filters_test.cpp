@@ -39,6 +39,17 @@ TEST_CASE("bug.B33.nan_and_infinite_logits_end_the_row_with_an_error", "[sample]
   }
 }
 
+TEST_CASE("bug.B33.a_bias_or_penalty_that_makes_a_logit_infinite_ends_the_row", "[sample][bug]") {
+  for (const float temperature : {0.0f, 1.0f}) {
+    SampleRow biased{.logits = {1.0f, 3e38f, 0.0f}, .params = {.temperature = temperature}, .bias = {{1, 3e38f}}};
+    CHECK(error_of(biased) == SampleError{SampleError::Kind::kBadLogit, 1});
+    SampleRow penalized{.logits = {1.0f, 0.0f, 3e38f}, .params = {.temperature = temperature}, .prompt_ids = {2}};
+    penalized.params.repetition_penalty = 1e-3f;
+    CHECK(error_of(penalized) == SampleError{SampleError::Kind::kBadLogit, 2});
+    CHECK(reference::sample_row(penalized.args()).error() == error_of(penalized));
+  }
+}
+
 TEST_CASE("bug.B50.tiny_temperatures_take_the_maximum", "[sample][bug]") {
   SampleRow row{.logits = {2.875f, 2.955f, 11.0625f, -2.447f}};
   for (const float temperature : {1e-4f, 1e-5f, 1e-12f, 1e-45f, 0.0f}) {

@@ -57,10 +57,17 @@ inline void apply_penalties(const SampleArgs& args, float* logits, std::uint32_t
   }
 }
 
-/// The most likely token; ties go to the lowest id.
+/// The most likely token; ties go to the lowest id. Independent lanes, so that a compiler need not keep one order of maxima.
 inline Candidate find_max(const float* logits, std::int64_t vocab_size) noexcept {
-  float max = logits[0];
-  for (std::int64_t i = 1; i < vocab_size; ++i) max = std::max(max, logits[i]);
+  constexpr std::int64_t kLanes = 16;
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, logits[0]);
+  std::int64_t i = 0;
+  for (; i + kLanes <= vocab_size; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = std::max(lanes[lane], logits[i + lane]);
+  }
+  for (; i < vocab_size; ++i) lanes[0] = std::max(lanes[0], logits[i]);
+  const float max = *std::max_element(lanes, lanes + kLanes);
   return {max, static_cast<TokenId>(std::find(logits, logits + vocab_size, max) - logits)};
 }
 
@@ -75,7 +82,9 @@ inline Expected<Candidate, SampleError> adjust_logits(const SampleArgs& args, co
   apply_mask(args, scratch.logits);
   for (const LogitBias& entry : args.params.logit_bias) scratch.logits[entry.id] += entry.bias;
   if (args.params.penalizes()) apply_penalties(args, scratch.logits, scratch.counts);
-  if (const std::int64_t bad = find_bad_logit(scratch.logits, vocab_size); bad < vocab_size) return bad_logit(bad);
+  if (args.params.penalizes() || !args.params.logit_bias.empty()) {  // a sum or product may be too large
+    if (const std::int64_t bad = find_bad_logit(scratch.logits, vocab_size); bad < vocab_size) return bad_logit(bad);
+  }
   const Candidate max = find_max(scratch.logits, vocab_size);
   if (max.logit == -kInfinity) return Unexpected{SampleError{SampleError::Kind::kNothingAllowed}};
   return max;
