@@ -113,6 +113,31 @@ TEST_CASE("sched.loading.a_lost_page_is_a_shorter_hit", "[sched]") {
   }
 }
 
+TEST_CASE("sched.loading.pages_that_were_given_up_are_not_tried_again", "[sched]") {
+  for (const std::int64_t window : {0, 6}) {
+    INFO("window " << window);
+    Loaded f{window};
+    REQUIRE(f.submit(1, f.prompt, 5));
+    REQUIRE(f.plan());
+    f.seal();
+    for (const auto& [block, slot] : f.batch->demotions) f.tier->tier.demote(slot, f.toy.page(block)).value();
+    f.overwrite();
+    for (const auto& [block, slot] : f.batch->promotions) f.tier->tier.release(slot).value();
+    f.outcomes.assign(f.batch->promotions.size(), PromotionOutcome::kFailed);
+    f.scheduler.commit({}, f.outcomes);
+    CHECK(f.request(1)->num_computed == 0);
+    CHECK(f.scheduler.preempt(RequestId{1}) == 1);
+    REQUIRE(f.plan());
+    CHECK(f.batch->promotions.empty());
+    CHECK(f.rows_of(1) > 0);
+    f.scheduler.drop();
+    REQUIRE(f.submit(2, f.prompt, 5));  // others may have them
+    f.run();
+    check_text(f, 1, 5);
+    check_text(f, 2, 5);
+  }
+}
+
 TEST_CASE("sched.loading.a_small_pool_with_a_window_loads_a_long_prompt_in_one_step", "[sched]") {
   Loaded f{6};  // 20 pages: 8 of the full group, and never more than 4 of the other one
   REQUIRE(f.submit(1, f.prompt, 5));
