@@ -179,6 +179,27 @@ class Conditions {
   std::mt19937_64 random_;
 };
 
+/// Several circumstances at once, by seed.
+LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed) {
+  Conditions some(subject, vocab_size, seed);
+  const std::int64_t size = some.between(2, 32), chunk = some.between(1, 400), first = some.between(1, 20), second = some.between(21, 60);
+  LawCondition condition = some.batch(size, static_cast<int>(some.between(1, 3)));
+  condition.name += " mixed by seed " + std::to_string(seed) + ", chunks of " + std::to_string(chunk);
+  condition.max_chunk_tokens = chunk;
+  for (int i = 0; i < 12; ++i) condition.before.push_back(some.neighbour(some.between(300, 900), some.between(2, 30)));
+  if (some.between(0, 1) == 1) condition.before.push_back(some.beginning(some.between(1, kLawPromptTokens), 30));
+  std::shared_ptr<std::int64_t> taken = std::make_shared<std::int64_t>(0);
+  condition.before_step = [first, second, taken](LawControls& run, std::int64_t step) {
+    if (step == first || step == second) *taken += run.preempt();
+  };
+  condition.require_happened = [taken, chunk](const LawOutcome& outcome) {
+    REQUIRE(outcome.record.admissions() == 1 + *taken);
+    for (const LawVisit& visit : outcome.record.visits) REQUIRE(visit.q_count <= chunk);
+    REQUIRE_FALSE(outcome.record.blocks_ascend());
+  };
+  return condition;
+}
+
 }  // namespace
 
 GenerationRequest law_request(std::vector<TokenId> prompt, std::int64_t max_tokens) {
@@ -199,31 +220,19 @@ LawCondition one_shot() {
 
 std::vector<LawCondition> law_conditions(const GenerationRequest& subject, std::int64_t vocab_size) {
   Conditions some(subject, vocab_size, 1);
-  return {some.alone(1),        some.alone(2),          some.alone(3),          some.batch(2, 1),        some.batch(7, 2),
-          some.batch(32, 3),    some.chunks(1, 1),      some.chunks(16, 2),      some.chunks(100, 3),
-          some.chunks(777, 2),  some.hit(500, 1),       some.hit(640, 2),       some.hit(800, 3),        some.taken(2),
-          some.displaced(1, 0, 2), some.displaced(12, 0, 2), some.displaced(12, 400, 2), some.parked(1), some.tier(2),
-          some.any_blocks(3)};
+  return {some.alone(1),      some.alone(2),      some.alone(3),        some.batch(2, 1),           some.batch(7, 2),
+          some.batch(32, 3),  some.chunks(1, 1),  some.chunks(16, 2),   some.chunks(100, 3),        some.chunks(777, 2),
+          some.hit(500, 1),   some.hit(800, 3),   some.taken(2),        some.displaced(1, 0, 2),    some.displaced(12, 400, 2),
+          some.parked(1),     some.tier(2),       some.any_blocks(3)};
 }
 
-LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed) {
-  Conditions some(subject, vocab_size, seed);
-  const std::int64_t size = some.between(2, 32), chunk = some.between(1, 400), first = some.between(1, 20), second = some.between(21, 60);
-  LawCondition condition = some.batch(size, static_cast<int>(some.between(1, 3)));
-  condition.name += " mixed by seed " + std::to_string(seed) + ", chunks of " + std::to_string(chunk);
-  condition.max_chunk_tokens = chunk;
-  for (int i = 0; i < 12; ++i) condition.before.push_back(some.neighbour(some.between(300, 900), some.between(2, 30)));
-  if (some.between(0, 1) == 1) condition.before.push_back(some.beginning(some.between(1, kLawPromptTokens), 30));
-  std::shared_ptr<std::int64_t> taken = std::make_shared<std::int64_t>(0);
-  condition.before_step = [first, second, taken](LawControls& run, std::int64_t step) {
-    if (step == first || step == second) *taken += run.preempt();
-  };
-  condition.require_happened = [taken, chunk](const LawOutcome& outcome) {
-    REQUIRE(outcome.record.admissions() == 1 + *taken);
-    for (const LawVisit& visit : outcome.record.visits) REQUIRE(visit.q_count <= chunk);
-    REQUIRE_FALSE(outcome.record.blocks_ascend());
-  };
-  return condition;
+std::vector<LawCondition> more_conditions(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t num_mixed) {
+  Conditions some(subject, vocab_size, 2);
+  std::vector<LawCondition> conditions{some.batch(7, 3),    some.batch(32, 1),        some.batch(20, 2),         some.chunks(37, 2),
+                                       some.hit(640, 2),    some.hit(799, 1),         some.displaced(2, 0, 3),   some.displaced(12, 0, 2),
+                                       some.displaced(1, 400, 2), some.displaced(40, 400, 1)};
+  for (std::uint64_t seed = 1; seed <= num_mixed; ++seed) conditions.push_back(mixed_condition(subject, vocab_size, seed));
+  return conditions;
 }
 
 }  // namespace kvpage_test

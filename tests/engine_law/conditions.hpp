@@ -18,9 +18,10 @@ kvpage::engine::GenerationRequest law_request(std::vector<TokenId> prompt, std::
 
 /// Everything computed in one go and by one thread, alone, on a cold cache: what all others are compared with.
 LawCondition one_shot();
-/// All circumstances, for a request that `subject` is; `vocab_size` bounds the tokens of its neighbours.
+/// Each kind of circumstance, for a request that `subject` is; `vocab_size` bounds the tokens of its neighbours.
 std::vector<LawCondition> law_conditions(const kvpage::engine::GenerationRequest& subject, std::int64_t vocab_size);
-/// Several of them at once, by seed.
-LawCondition mixed_condition(const kvpage::engine::GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed);
+/// Others of the same kinds, and `num_mixed` of several kinds at once.
+std::vector<LawCondition> more_conditions(const kvpage::engine::GenerationRequest& subject, std::int64_t vocab_size,
+                                          std::uint64_t num_mixed);
 
 }  // namespace kvpage_test

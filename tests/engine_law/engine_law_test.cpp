@@ -81,9 +81,8 @@ void tiny_law(TinyModel shape, const std::vector<std::string>& kv_types, std::ui
     INFO(shape.architecture << ", " << kv_type);
     LawModels models([&](const ModelConfig& config) { return file.load(config); }, kv_type, 16);
     const GenerationRequest subject = law_request(some_ids(kLawPromptTokens, 5));
-    auto conditions = law_conditions(subject, shape.vocab_size);
-    for (std::uint64_t seed = 1; seed <= num_mixed; ++seed) conditions.push_back(mixed_condition(subject, shape.vocab_size, seed));
-    require_law(models, subject, conditions);
+    require_law(models, subject, law_conditions(subject, shape.vocab_size));
+    require_law(models, subject, more_conditions(subject, shape.vocab_size, num_mixed));
   }
 }
 
@@ -110,9 +109,8 @@ void real_law(std::string_view name, const std::vector<std::string>& kv_types, s
     };
     LawModels models(load, kv_type, kvpage::engine::kDefaultBlockSize);
     const GenerationRequest subject = law_request(long_text(golden));
-    auto conditions = law_conditions(subject, spec.vocab_size);
-    for (std::uint64_t seed = 1; seed <= num_mixed; ++seed) conditions.push_back(mixed_condition(subject, spec.vocab_size, seed));
-    require_law(models, subject, conditions);
+    require_law(models, subject, law_conditions(subject, spec.vocab_size));
+    if (num_mixed > 0) require_law(models, subject, more_conditions(subject, spec.vocab_size, num_mixed));
   }
 }
 
