@@ -34,11 +34,20 @@ struct IsPlainCodec : std::false_type {};
 template <class P>
 struct IsPlainCodec<PlainCodec<P>> : std::true_type {};
 template <class C>
-inline constexpr bool kIntegerDots = ScaledKVCodec<C> && C::kDotDims == 4 && std::is_unsigned_v<typename C::Code>;
+constexpr bool has_scaling() noexcept {
+  if constexpr (requires { C::kScaling; }) {
+    static_assert(ScaledKVCodec<C>, "kScaling describes 4- or 8-bit integer codes of one byte type, groups of 32 n dims (0 = all), an "
+                                    "offset in 0..255; num_params must be that of the scaling");
+    return true;
+  }
+  return false;
+}
+template <class C>
+inline constexpr bool kIntegerDots = has_scaling<C>() && C::kDotDims == 4 && std::is_unsigned_v<typename C::Code>;
 template <class C>
 inline constexpr bool kReadsKeys = IsPlainCodec<C>::value || kIntegerDots<C>;
 template <class C>
-inline constexpr bool kReadsValues = IsPlainCodec<C>::value || ScaledKVCodec<C>;
+inline constexpr bool kReadsValues = IsPlainCodec<C>::value || has_scaling<C>();
 template <class C>
 using KernelKey = std::conditional_t<kReadsKeys<C>, C, DecodedCodec>;
 template <class C>
