@@ -23,8 +23,8 @@ Tokens prompt_of(std::int64_t length) {
 class EquivalenceRuns {
  public:
   EquivalenceRuns(std::int64_t length, std::int64_t chunk, std::int64_t tier_slots)
-      : f_({.num_blocks = kBlocks, .block_size = kBlock, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1, .max_chunk_tokens = chunk}, {},
-           {}, tier_slots),
+      : f_({.num_blocks = kBlocks, .block_size = kBlock, .max_seqs = 2},
+           {.budget_tokens = 64, .max_seqs = 1, .max_chunk_tokens = chunk}, {}, {}, tier_slots),
         prompt_(prompt_of(length)) {
     text_ = toy_text(f_.cache.config(), {.prompt = prompt_, .max_new_tokens = kNewTokens}, 0, f_.kVocab, &logits_);
   }

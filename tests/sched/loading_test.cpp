@@ -285,23 +285,3 @@ TEST_CASE("sched.loading.a_victim_is_demoted_where_that_is_cheaper", "[sched]") 
     }
   }
 }
-
-TEST_CASE("sched.loading.published_blocks_carry_what_it_costs_to_compute_them", "[sched]") {
-  TestEnv env;
-  env.step_costs.prefill_ns_per_token = 700;
-  SchedFixture f{pool_with(0), kLimits, {}, env};
-  REQUIRE(f.submit(1, tokens_from(0, 9), 2));
-  f.run();
-  const PrefixHit hit = f.cache.match({.tokens = tokens_from(0, 8)});
-  REQUIRE(hit.num_blocks == 2);
-  CHECK(f.cache.index().tree().retention(hit.node).recompute_ns == 4 * 700);
-}
-
-TEST_CASE("sched.loading.a_tier_that_does_not_fit_the_pool_is_named", "[sched]") {
-  SchedFixture f{pool_with(0), kLimits};
-  SimTier coarse{{.num_slots = 2, .page_bytes = 64, .block_size = 8}};
-  SimTier fits{{.num_slots = 2, .page_bytes = 32, .block_size = 4}};
-  CHECK_THROWS_AS(f.cache.use_tier(&coarse.tier), ConfigError);
-  CHECK_THROWS_AS(f.cache.use_tier(&fits.tier), ConfigError);  // this index has no portable keys
-  CHECK(f.cache.tier() == nullptr);
-}
