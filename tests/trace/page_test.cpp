@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "support/environment.hpp"
 #include "tools/kvpage/frame_encoder.hpp"
+#include "trace/scheduled_load.hpp"
 #include "trace/synthetic_load.hpp"
 
 #include <nlohmann/json.hpp>
@@ -164,7 +165,7 @@ TEST_CASE("trace.page.names_that_look_like_places_of_the_page_stay_names", "[tra
   const std::string plain = make_page(dir / "run.jsonl", dir / "plain.html");
   const std::string named = make_page(dir / "{{frames}}.jsonl", dir / "named.html");
   CHECK(contains(named, R"("title":"{{frames}}.jsonl")"));
-  CHECK(contains(named, R"("1":"a {{frames}} {{script}}")"));
+  CHECK(contains(named, R"(["a {{frames}} {{script}}",0,""])"));
   CHECK(frames(plain).size() > 200);
   CHECK(frames(named) == frames(plain));
   CHECK(named.size() == plain.size() + std::string_view("{{frames}}").size() - std::string_view("run").size());
@@ -210,28 +211,47 @@ TEST_CASE("trace.page.wrong_traces_and_files_are_named", "[trace]") {
   CHECK(run_kvpage({"trace"}).exit_code == 2);
 }
 
-TEST_CASE("trace.page.a_browser_draws_what_the_allocator_counted", "[trace][night]") {
+namespace {
+
+/// What the page found out about itself in a window of this width.
+nlohmann::json self_check(const TempDir& dir, const std::string& page, const std::string& width) {
+  const std::string out = dir / "dom.html";
+  const std::string browser = "chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=10000 --dump-dom --window-size=";
+  const std::string command = browser + width + ",900 'file://" + page + "' >" + out + " 2>/dev/null";
+  REQUIRE(std::system(command.c_str()) == 0);
+  const std::string dom = read_text(out), mark = "data-self-check=\"";
+  REQUIRE(contains(dom, mark));
+  std::string check = dom.substr(dom.find(mark) + mark.size());
+  check.resize(check.find('"'));
+  for (std::size_t at; (at = check.find("&quot;")) != std::string::npos;) check.replace(at, 6, "\"");
+  INFO(width << ": " << check);
+  const auto told = nlohmann::json::parse(check);
+  CHECK(told.at("agrees") == true);
+  CHECK(told.at("fits") == true);  // nothing to scroll sideways
+  CHECK(told.at("recount") == told.at("capacity"));
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("trace.page.a_browser_draws_what_was_recorded", "[trace][night]") {
   if (!night_run()) skip("long-running");
   if (std::system("command -v chromium >/dev/null") != 0) skip("there is no chromium; Debian has it in the package chromium");
   const TempDir dir;
-  record_long_run(dir / "run.jsonl");
+  record_long_run(dir / "blocks.jsonl");
+  make_page(dir / "blocks.jsonl", dir / "blocks.html");
+  const ScheduledCounts counts = record_scheduled_load(dir / "run.jsonl", {});
   make_page(dir / "run.jsonl", dir / "run.html");
   for (const char* width : {"375", "1440"}) {
-    const std::string out = dir / "dom.html";
-    const std::string browser = "chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=10000 --dump-dom --window-size=";
-    const std::string command = browser + width + ",900 'file://" + (dir / "run.html").string() + "' >" + out + " 2>/dev/null";
-    REQUIRE(std::system(command.c_str()) == 0);
-    const std::string dom = read_text(out), mark = "data-self-check=\"";
-    REQUIRE(contains(dom, mark));
-    std::string check = dom.substr(dom.find(mark) + mark.size());
-    check.resize(check.find('"'));
-    for (std::size_t at; (at = check.find("&quot;")) != std::string::npos;) check.replace(at, 6, "\"");
-    INFO(width << ": " << check);
-    const auto told = nlohmann::json::parse(check);
-    CHECK(told.at("blocks_drawn") == 4096);
-    CHECK(told.at("frames") == 10'001);
-    CHECK(told.at("agrees") == true);
-    CHECK(told.at("fits") == true);  // nothing to scroll sideways
-    CHECK(told.at("recount") == told.at("capacity"));
+    const auto blocks = self_check(dir, dir / "blocks.html", width);
+    CHECK(blocks.at("blocks_drawn") == 4096);
+    CHECK(blocks.at("frames") == 10'001);
+    CHECK(blocks.at("requests").at("answers") == 0);
+    const auto requests = self_check(dir, dir / "run.html", width).at("requests");
+    CHECK(requests.at("steps") == counts.sealed_steps);
+    CHECK(requests.at("answers") == counts.answers);
+    CHECK(requests.at("planned_rows") == counts.stats.tokens);
+    CHECK(requests.at("shown_rows") == counts.stats.tokens);
+    CHECK(requests.at("drawn") > 0);
   }
 }

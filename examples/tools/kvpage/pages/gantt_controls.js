@@ -41,7 +41,8 @@ function answerFacts(track, span) {
       ? "steps " + count(run.id[span.step]) + " to " + count(run.id[span.step + span.steps - 1]) : "";
     if (steps) facts.push(["Rows", plural(span.rows, "row") + " from position " + count(span.position) + ", " + steps]);
   }
-  if (track.prompt > 0) facts.push(["Prompt", plural(track.prompt, "token") + (track.cached > 0 ? ", " + count(track.cached) + " cached" : "")]);
+  const cached = track.cached > 0 ? ", " + count(track.cached) + " cached" : "";
+  if (track.prompt > 0) facts.push(["Prompt", plural(track.prompt, "token") + cached]);
   const preempted = track.preemptions.map((n, i) => n > 0 ? n + " " + ["kept", "demoted", "recomputed"][i] : "").filter(Boolean);
   if (preempted.length > 0) facts.push(["Preempted", preempted.join(", ")]);
   if (track.promoted > 0) facts.push(["From the host tier", plural(track.promoted, "block")]);
