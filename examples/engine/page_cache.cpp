@@ -85,75 +85,6 @@ PrefixQuery PageCache::query(std::span<const TokenId> prompt, std::int64_t max_t
   return {.name_space = name_space_, .tokens = prompt, .max_tokens = options_.share_prefixes ? max_tokens : 0};
 }
 
-void PageCache::load_from_tier(const PrefixQuery& query) {
-  // What was loaded can join with pages that are still in the pool behind it, and those with more of the tier.
-  for (std::int64_t cached = -1; tier_ && cached < allocator_.match(query).num_tokens;) {
-    cached = allocator_.match(query).num_tokens;
-    if (!load_more(query)) return;
-  }
-}
-
-/// One load behind the full blocks of the pool. False when there was nothing to load, no room for it, or nothing arrived.
-bool PageCache::load_more(const PrefixQuery& query) {
-  const PrefixHit hit = allocator_.match(query);
-  const std::int64_t block_size = allocator_.config().block_size;
-  const std::int64_t num_groups = allocator_.config().num_groups;
-  auto transaction = allocator_.begin().value();
-  const SeqId seq = transaction.create(query.name_space).value();
-  transaction.share(seq, hit.without_partial()).value();
-  const std::int64_t whole = std::clamp<std::int64_t>(query.max_tokens, 0, std::ssize(query.tokens)) / block_size;
-  const std::int64_t limit = std::min(whole, hit.num_blocks + allocator_.capacity().available() / num_groups);
-  if (limit <= hit.num_blocks) return false;
-  PrefixQuery within = query;
-  within.max_tokens = limit * block_size;
-  std::vector<std::uint32_t> slots(static_cast<std::size_t>((limit - hit.num_blocks) * num_groups));
-  const std::int64_t extra = hold_extension(*tier_, allocator_.index(), within, hit, slots);
-  if (extra * block_size <= hit.partial_tokens || !transaction.grow(seq, (hit.num_blocks + extra) * block_size)) {
-    release_slots(*tier_, slots);
-    return false;
-  }
-  load_plan_.clear(allocator_.config().num_groups);
-  save_victims(transaction, load_plan_);
-  const StepId step = transaction.seal().value();
-  begin_step(load_plan_);
-  load_slots(seq, slots, hit.num_blocks);
-  allocator_.commit(step).value();
-  const std::int64_t usable = usable_extension(allocator_.index(), hit, slots);
-  counters_.promoted += usable * num_groups - std::count(slots.begin(), slots.begin() + usable * num_groups, kNoTierSlot);
-  const std::int64_t loaded = (hit.num_blocks + usable) * block_size;
-  cut_to(seq, loaded);
-  if (loaded == 0) return false;
-  release_behind_windows(seq);  // before they are published: pages that no later token sees were not loaded
-  settle(seq, query.tokens.first(static_cast<std::size_t>(loaded)), true);
-  return usable > 0;
-}
-
-/// Shortens a sequence; to nothing ends it.
-void PageCache::cut_to(SeqId seq, std::int64_t num_tokens) {
-  auto transaction = allocator_.begin().value();
-  if (num_tokens > 0) transaction.truncate(seq, num_tokens).value();
-  if (num_tokens == 0) transaction.release(seq).value();
-  transaction.commit().value();
-}
-
-/// Promotes what was held for block first_block + i, group g: slots[i * num_groups + g]. A failed load leaves kNoTierSlot.
-void PageCache::load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block) {
-  const auto groups = static_cast<std::size_t>(allocator_.config().num_groups);
-  for (std::size_t k = 0; k < slots.size(); ++k) {
-    if (slots[k] == kNoTierSlot) continue;
-    const BlockTable table = allocator_.table(seq, static_cast<std::int64_t>(k % groups));
-    const BlockId block = table.blocks[static_cast<std::size_t>(first_block) + k / groups];
-    if (tier_->promote(slots[k], model_.page(block))) continue;
-    ++counters_.failed_loads;
-    slots[k] = kNoTierSlot;
-  }
-}
-
-void PageCache::save_victims(const Allocator::Transaction& transaction, BatchPlan& plan) {
-  if (!tier_) return;
-  demote_victims(*tier_, transaction, [&](BlockId block, std::uint32_t slot) { plan.demotions.push_back({block, slot}); });
-}
-
 std::span<const PromotionOutcome> PageCache::begin_step(const BatchPlan& plan) {
   for (const BlockDemotion& demotion : plan.demotions) {
     if (tier_->demote(demotion.tier_slot, model_.page(demotion.block))) ++counters_.demoted;
@@ -177,23 +108,18 @@ void PageCache::settle(SeqId seq, std::span<const TokenId> tokens, bool ended) {
     args.retention.recompute_ns_per_block = recompute_ns_per_block(model_.spec(), position, allocator_.config().block_size);
     allocator_.publish(seq, args).value();
   }
-  if (ended) cut_to(seq, 0);
-  else counters_.window_released += release_behind_windows(seq);
+  if (!ended) return release_behind_windows(seq);
+  auto transaction = allocator_.begin().value();
+  transaction.release(seq).value();
+  transaction.commit().value();
 }
 
-/// Returns how many pages that were.
-std::int64_t PageCache::release_behind_windows(SeqId seq) {
-  if (!model_.cache_groups().has_window()) return 0;
-  std::int64_t released = 0;
+void PageCache::release_behind_windows(SeqId seq) {
+  if (!model_.cache_groups().has_window()) return;
   auto transaction = allocator_.begin().value();
   const std::int64_t next_token = allocator_.num_tokens(seq);
-  for (std::int64_t g = 0; g < allocator_.config().num_groups; ++g) {
-    const std::int64_t before = allocator_.table(seq, g).first_live;
-    transaction.release_before(seq, g, next_token).value();
-    released += allocator_.table(seq, g).first_live - before;
-  }
+  for (std::int64_t g = 0; g < allocator_.config().num_groups; ++g) transaction.release_before(seq, g, next_token).value();
   transaction.commit().value();
-  return released;
 }
 
 }  // namespace kvpage::engine

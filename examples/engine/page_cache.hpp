@@ -35,7 +35,6 @@ struct CacheCounters {
   std::int64_t demoted = 0;          ///< pages saved in the host tier; those of all groups of a victim
   std::int64_t promoted = 0;         ///< pages brought back from it for the prompt that needs them
   std::int64_t failed_loads = 0;     ///< pages that could not be brought back, or came back damaged
-  std::int64_t window_released = 0;  ///< pages that a sequence held and gave back behind a sliding window
   std::int64_t peak_used_blocks = 0;
 };
 
@@ -63,8 +62,8 @@ class PageEvents {
   CacheTrace trace_;
 };
 
-/// Owns everything but the pages' bytes, which belong to the model. A scheduler plans with `allocator()`; what it plans is carried out
-/// with `save_victims` (last before the seal) and `begin_step` (right after it).
+/// Owns everything but the pages' bytes, which belong to the model. A scheduler plans with `allocator()`; what it has sealed is begun with
+/// `begin_step`.
 /// Requires: the model outlives it; one cache per model. Threads: one owner.
 class PageCache {
  public:
@@ -83,17 +82,10 @@ class PageCache {
 
   /// What the pool has of a prompt, up to `max_tokens`; nothing when prefixes are not shared.
   [[nodiscard]] PrefixQuery query(std::span<const TokenId> prompt, std::int64_t max_tokens) const;
-  /// Loads into the pool what the host tier has of a prompt beyond the pool's own full blocks, in steps of its own, as far as there is
-  /// room. With windows a step takes a page in every group and gives back what no later token sees: a small pool takes several.
-  /// What cannot be loaded is left out. Earlier hits may be stale afterwards.
-  void load_from_tier(const PrefixQuery& query);
-
-  /// Adds to plan.demotions what the open transaction is about to overwrite and the host tier can keep.
-  void save_victims(const Allocator::Transaction& transaction, BatchPlan& plan);
   /// Carries out the demotions and promotions of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing
   /// else. Returns how the promotions went; valid until the next call.
   std::span<const PromotionOutcome> begin_step(const BatchPlan& plan);
-  /// Makes committed tokens findable, and gives back pages behind sliding windows. `ended` = the sequence gets no more tokens.
+  /// Without a scheduler: makes committed tokens findable, and gives back pages behind sliding windows. `ended` = no more tokens come.
   void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);
 
   /// The bytes of all pages in the host tier, for tests that damage them. Empty without a tier.
@@ -105,10 +97,7 @@ class PageCache {
   [[nodiscard]] TraceHeader trace_header() const;
 
  private:
-  bool load_more(const PrefixQuery& query);
-  void load_slots(SeqId seq, std::span<std::uint32_t> slots, std::int64_t first_block);
-  void cut_to(SeqId seq, std::int64_t num_tokens);
-  std::int64_t release_behind_windows(SeqId seq);
+  void release_behind_windows(SeqId seq);
 
   LanguageModel& model_;
   PageCacheOptions options_;
@@ -118,7 +107,6 @@ class PageCache {
   MappedMemory tier_pages_;
   std::vector<std::byte> tier_memory_;
   std::unique_ptr<Tier> tier_;
-  BatchPlan load_plan_;
   std::vector<PromotionOutcome> promotions_;
   CacheCounters counters_;
 };

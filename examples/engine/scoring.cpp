@@ -92,7 +92,7 @@ Expected<PerplexityResult, RunError> perplexity(LanguageModel& model, std::span<
   const auto window = static_cast<std::size_t>(window_tokens);
   const std::size_t num_windows = ids.size() / window;
   PerplexityResult result;
-  SequenceRunner runner(model, {.share_prefixes = false});
+  SequenceRunner runner(model, false);
   for (std::size_t w = 0; w < num_windows; ++w) {
     std::vector<TokenId> tokens(ids.begin() + static_cast<std::ptrdiff_t>(w * window),
                                 ids.begin() + static_cast<std::ptrdiff_t>((w + 1) * window));

@@ -23,23 +23,14 @@ RunError pool_full(const CapacitySnapshot& capacity) {
 
 }  // namespace
 
-SequenceRunner::SequenceRunner(LanguageModel& model, const PageCacheOptions& options)
-    : model_(model), cache_(model, options), chunk_tokens_(model.step_tokens()) {}
+SequenceRunner::SequenceRunner(LanguageModel& model, bool share_prefixes)
+    : model_(model), cache_(model, {.share_prefixes = share_prefixes}), chunk_tokens_(model.step_tokens()) {}
 
 void SequenceRunner::set_chunk_tokens(std::int64_t chunk_tokens) {
   if (chunk_tokens < 1 || chunk_tokens > model_.step_tokens()) {
     throw_config_error("chunk_tokens must lie in [1, step_tokens]", chunk_tokens, model_.step_tokens(), "tokens");
   }
   chunk_tokens_ = chunk_tokens;
-}
-
-void SequenceRunner::trace_as(TraceRecorder* recorder, std::string request_id) {
-  recorder_ = recorder;
-  request_id_ = std::move(request_id);
-}
-
-std::int64_t SequenceRunner::blocks_for(std::int64_t num_tokens) const noexcept {
-  return blocks_per_seq(model_.cache_groups().window_tokens, model_.pool_shape().block_size, {.context_tokens = num_tokens});
 }
 
 void SequenceRunner::finish() {
@@ -65,7 +56,6 @@ Expected<void, RunError> SequenceRunner::append(std::span<const TokenId> tokens,
     if (!part) return Unexpected{part.error()};
     const std::int64_t first_computed = done + part->cached;
     done = first_computed + part->computed;
-    if (step_visitor_ && !step_visitor_(done)) return Unexpected{stopped()};
     if (auto visited = visit_logits(first_computed, visit); !visited) return visited;
   }
   return {};
@@ -78,7 +68,6 @@ Expected<SequenceRunner::Part, RunError> SequenceRunner::step(std::span<const To
   plan_.clear(allocator.config().num_groups);
   const std::int64_t first_token = num_tokens();
   const PrefixQuery query = query_of(tokens, rows);
-  if (!allocator.alive(seq_)) cache_.load_from_tier(query);
   auto transaction = allocator.begin().value();
   if (!allocator.alive(seq_)) begin_sequence(transaction, query);
   const std::int64_t num_written = allocator.num_tokens(seq_);
@@ -88,9 +77,7 @@ Expected<SequenceRunner::Part, RunError> SequenceRunner::step(std::span<const To
   part.computed = std::min({chunk_tokens_, last_token - first_pos, room_in_pool(first_pos)});
   if (part.computed < 1) return Unexpected{pool_full(allocator.capacity())};
   transaction.grow(seq_, first_pos + part.computed).value();
-  cache_.save_victims(transaction, plan_);
   const auto computed = tokens.subspan(static_cast<std::size_t>(part.cached), static_cast<std::size_t>(part.computed));
-  if (recorder_ != nullptr) recorder_->plan({{{request_id_, seq_, first_pos, part.computed}}});
   const StepId sealed = transaction.seal().value();
   plan(computed, num_written, rows == LogitRows::kAll, rows == LogitRows::kLast && first_pos + part.computed == last_token);
   plan_.copies.assign(allocator.copies(sealed).begin(), allocator.copies(sealed).end());

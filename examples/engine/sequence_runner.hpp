@@ -1,4 +1,4 @@
-/// \file SequenceRunner: one sequence after another through a model, step by step: plan, seal, forward, commit, publish.
+/// \file SequenceRunner: given tokens, one sequence after another, through a model: for scores, which need the logits of every position.
 #pragma once
 
 #include "engine/page_cache.hpp"
@@ -28,10 +28,8 @@ class SequenceRunner {
  public:
   /// Gets the index of the token (in the given span) and its logits [vocab_size]; false = stop after this step.
   using LogitsVisitor = std::function<bool(std::int64_t index, std::span<const float> logits)>;
-  /// Gets the number of tokens of the given span that are in the cache; false = stop here.
-  using StepVisitor = std::function<bool(std::int64_t done_tokens)>;
 
-  explicit SequenceRunner(LanguageModel& model, const PageCacheOptions& options = {});
+  explicit SequenceRunner(LanguageModel& model, bool share_prefixes = true);
 
   /// Tokens of the sequence that are in the cache.
   std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(history_.size()); }
@@ -40,18 +38,12 @@ class SequenceRunner {
   std::int64_t context_tokens() const noexcept { return model_.context_tokens(); }
   /// Tokens that the newest `start` found in the cache; their positions were not computed.
   std::int64_t cached_tokens() const noexcept { return cached_tokens_; }
-  /// Positions and steps computed since construction.
+  /// Positions computed since construction.
   std::int64_t computed_positions() const noexcept { return computed_positions_; }
-  std::int64_t num_steps() const noexcept { return static_cast<std::int64_t>(plan_.step); }
-  /// Pages that a sequence of this many tokens needs at least, computed in steps of one token, nothing shared.
-  std::int64_t blocks_for(std::int64_t num_tokens) const noexcept;
   PageCache& cache() noexcept { return cache_; }
 
   /// Tokens per step, at most the model's step_tokens(). A step takes fewer when the pool has no room for more.
   void set_chunk_tokens(std::int64_t chunk_tokens);
-  void on_step(StepVisitor visitor) { step_visitor_ = std::move(visitor); }
-  /// Plans are recorded under the id of this request; null = not at all.
-  void trace_as(TraceRecorder* recorder, std::string request_id);
 
   /// Ends the sequence there is and begins one with `prompt`, from what the cache has of it: everything but the positions whose logits
   /// are wanted. Requires: prompt is not empty. Errors: as append.
@@ -82,9 +74,6 @@ class SequenceRunner {
   SeqId seq_{};
   std::vector<TokenId> history_;  // committed tokens of the sequence
   BatchPlan plan_;
-  StepVisitor step_visitor_;
-  TraceRecorder* recorder_ = nullptr;
-  std::string request_id_;
   std::int64_t chunk_tokens_;
   std::int64_t cached_tokens_ = 0;
   std::int64_t computed_positions_ = 0;

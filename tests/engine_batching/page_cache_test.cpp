@@ -68,13 +68,18 @@ struct Company {
   }
 };
 
+/// What cache and scheduler counted.
+struct Counters : CacheCounters {
+  std::int64_t window_released = 0;
+};
+
 /// Runs all prompts twice through one cache and compares every answer.
-CacheCounters check_answers(LanguageModel& model, const PageCacheOptions& options, const std::vector<Bits>& want, const Company& company) {
+Counters check_answers(LanguageModel& model, const PageCacheOptions& options, const std::vector<Bits>& want, const Company& company) {
   poison_pool(model);
   TestEnv env;
   TestEngine engine(model, company.config(options), {}, env, {}, nullptr);
   const auto prompts = conversations();
-  std::int64_t cached = 0, window_released = 0;
+  std::int64_t cached = 0;
   for (std::size_t first = 0; first < 2 * prompts.size(); first += static_cast<std::size_t>(company.at_once)) {
     std::vector<std::pair<kvpage::RequestId, std::size_t>> group;
     for (std::size_t i = first; i < std::min(2 * prompts.size(), first + static_cast<std::size_t>(company.at_once)); ++i) {
@@ -90,16 +95,13 @@ CacheCounters check_answers(LanguageModel& model, const PageCacheOptions& option
       cached += result.metrics.cached_tokens;
     }
   }
-  window_released = engine.stats().window_released;
   engine.cache().allocator().check_invariants();
   CHECK(engine.cache().allocator().capacity().used == 0);
   CHECK((cached > 0) == options.share_prefixes);
-  CacheCounters counters = engine.cache().counters();
-  counters.window_released = window_released;
-  return counters;
+  return {engine.cache().counters(), engine.stats().window_released};
 }
 
-void add(CacheCounters& sum, const CacheCounters& one) {
+void add(Counters& sum, const Counters& one) {
   sum.copies += one.copies, sum.evictions += one.evictions, sum.demoted += one.demoted, sum.promoted += one.promoted;
   sum.window_released += one.window_released, sum.failed_loads += one.failed_loads;
 }
@@ -109,12 +111,12 @@ void check_small_pool(const TinyModel& shape, std::int64_t pool_blocks, const st
   const TinyFile file(shape);
   const auto want = lonely_answers(file, kernels, kv_type);
   const auto model = file.load(config_of(kernels, kv_type, pool_blocks));
-  CacheCounters sum;
+  Counters sum;
   Company company;
   for (const std::string& evict : EvictionChoice::names()) {
     for (const std::int64_t tier_pages : {0, 24}) {
       PageCacheOptions options{.evict = evict, .host_tier_bytes = tier_pages * model->page_bytes(), .on_new_page = poison};
-      const CacheCounters counters = check_answers(*model, options, want, company);
+      const Counters counters = check_answers(*model, options, want, company);
       CHECK(counters.peak_used_blocks <= pool_blocks);
       CHECK((counters.demoted > 0) == (tier_pages > 0));
       add(sum, counters);
@@ -205,7 +207,7 @@ TEST_CASE("engine.page_cache.without_sharing_every_position_is_computed", "[engi
   const TinyFile file(every_switch());
   const auto want = lonely_answers(file, "cpu", "f16");
   const auto model = file.load(config_of("cpu", "f16", 16));
-  const CacheCounters counters = check_answers(*model, {.share_prefixes = false, .on_new_page = poison}, want, {});
+  const Counters counters = check_answers(*model, {.share_prefixes = false, .on_new_page = poison}, want, {});
   CHECK(counters.copies == 0);
   CHECK(counters.evictions == 0);
   CHECK(counters.window_released > 0);
@@ -219,7 +221,7 @@ TEST_CASE("engine.page_cache.tables_of_window_layers_outgrow_the_pool", "[engine
   REQUIRE(roomy->cache_groups().window_tokens == std::vector<std::int64_t>{11});
   const auto want = lonely_answers(file, "cpu", "f16");
   const auto model = file.load(config_of("cpu", "f16", 4));
-  const CacheCounters counters = check_answers(*model, {.host_tier_bytes = 8 * model->page_bytes(), .on_new_page = poison}, want, {});
+  const Counters counters = check_answers(*model, {.host_tier_bytes = 8 * model->page_bytes(), .on_new_page = poison}, want, {});
   CHECK(counters.window_released > 0);
   CHECK(counters.evictions > 0);
 }

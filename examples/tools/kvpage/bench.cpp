@@ -1,4 +1,4 @@
-#include "engine/generation.hpp"
+#include "tools/kvpage/cli_engine.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvpage::cli {
@@ -18,26 +19,66 @@ namespace {
 
 double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
-void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const engine::Generation& g,
+/// One request from its submission to its end.
+struct Measured {
+  engine::GenerationResult result;
+
+  double prefill_s() const { return seconds(result.metrics.arrival_ns, result.metrics.first_token_ns); }
+  double decode_s() const { return seconds(result.metrics.first_token_ns, result.metrics.finished_ns); }
+  std::int64_t decode_steps() const { return std::ssize(result.answers.front().ids) - 1; }
+
+ private:
+  static double seconds(std::int64_t from_ns, std::int64_t to_ns) { return static_cast<double>(to_ns - from_ns) * 1e-9; }
+};
+
+/// Errors: Failure when the engine refuses the request or the model fails.
+Measured measure(CliEngine& engine, std::vector<TokenId> prompt_ids, std::int64_t max_tokens) {
+  engine::GenerationRequest request;
+  request.prompt_ids = std::move(prompt_ids);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  request.ignore_eos = true;
+  if (const auto ticket = engine.submit(request); !ticket) throw Failure(kExitDoesNotFit, describe(ticket.error()));
+  while (true) {
+    const engine::StepOutput& output = engine.step();
+    if (!output.status.ok()) throw Failure(kExitRun, output.status.message());
+    if (!output.finished.empty()) return {output.finished.front()};
+  }
+}
+
+/// The page that the depth fills in part is copied, in each cache group, before the prompt goes on in it.
+LoadedModel load_with_spare_pages(ModelOptions model, std::int64_t context_tokens) {
+  {
+    const TextModel text = open_text_model(model.model);
+    const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
+    require_context(context_tokens, spec);
+    model.pool_blocks = engine::plan_kv_pool(spec, model_config(model, context_tokens, engine::kDefaultStepTokens)).num_blocks;
+  }
+  model.pool_blocks += kMaxCacheGroups;
+  return load_model(model, context_tokens, engine::kDefaultStepTokens);
+}
+
+void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const Measured& timed,
                 std::int64_t positions, ProfileReport* profile) {
+  const std::vector<TokenId> output = o.generate_tokens == 0 ? std::vector<TokenId>{} : timed.result.answers.front().ids;
   const std::string name = nlohmann::json(m.model->spec().name).dump();
   std::printf("{\"model\": %s, \"kernels\": \"%s\", \"kv_type\": \"%.*s\", \"threads\": %d, ", name.c_str(), o.model.kernels.c_str(),
               static_cast<int>(m.model->kv_type().size()), m.model->kv_type().data(), m.model->num_threads());
   std::printf("\"prompt_tokens\": %lld, \"depth_tokens\": %lld, \"generated_tokens\": %zu, \"positions_computed\": %lld, ",
-              static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens), g.ids.size(),
+              static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens), output.size(),
               static_cast<long long>(positions));
-  std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %.9g, \"decode_steps\": %lld, ", m.load_s, g.prefill_s, g.decode_s,
-              static_cast<long long>(g.decode_steps));
+  std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %.9g, \"decode_steps\": %lld, ", m.load_s, timed.prefill_s(),
+              timed.decode_s(), static_cast<long long>(timed.decode_steps()));
   if (profile) std::printf("\"profile\": %s, ", profile->json().dump().c_str());
-  std::printf("\"prompt_ids\": %s, \"output_ids\": %s}\n", json_array(prompt).c_str(), json_array(g.ids).c_str());
+  std::printf("\"prompt_ids\": %s, \"output_ids\": %s}\n", json_array(prompt).c_str(), json_array(output).c_str());
 }
 
-void print_text(const BenchOptions& o, const LoadedModel& m, const engine::Generation& g) {
+void print_text(const BenchOptions& o, const LoadedModel& m, const Measured& timed) {
   std::printf("load     %10.3f s\n", m.load_s);
-  std::printf("prefill  %10.3f s  %10.1f tok/s  (%lld tokens at depth %lld)\n", g.prefill_s, rate(o.prompt_tokens, g.prefill_s),
+  std::printf("prefill  %10.3f s  %10.1f tok/s  (%lld tokens at depth %lld)\n", timed.prefill_s(), rate(o.prompt_tokens, timed.prefill_s()),
               static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens));
-  std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", g.decode_s, rate(g.decode_steps, g.decode_s),
-              static_cast<long long>(g.decode_steps));
+  std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", timed.decode_s(), rate(timed.decode_steps(), timed.decode_s()),
+              static_cast<long long>(timed.decode_steps()));
 }
 
 }  // namespace
@@ -45,30 +86,26 @@ void print_text(const BenchOptions& o, const LoadedModel& m, const engine::Gener
 int bench(const BenchOptions& options) {
   if (options.requests || options.mix) return bench_requests(options);
   if (options.batch > 0) return bench_batch(options);
-  const std::int64_t context = options.depth_tokens + options.prompt_tokens + options.generate_tokens;
-  LoadedModel m = load_model(options.model, context, engine::kDefaultStepTokens);
-  const std::int64_t vocab_size = m.model->spec().vocab_size;
-  engine::SequenceRunner runner(*m.model, {.share_prefixes = options.model.prefix_cache});
-  const auto ids = random_ids(options.seed, options.prompt_tokens + options.depth_tokens, vocab_size);
+  LoadedModel m = load_with_spare_pages(options.model, options.depth_tokens + options.prompt_tokens + options.generate_tokens);
+  engine::SystemEnv env;
+  EngineOptions limits;
+  limits.max_seqs = 1;
+  CliEngine engine(*m.model, engine_config(limits, options.model, 1), policies_of(limits), env, {}, nullptr);
+  const auto ids = random_ids(options.seed, options.prompt_tokens + options.depth_tokens, m.model->spec().vocab_size);
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + options.prompt_tokens);
-  const std::vector<TokenId> depth(ids.begin() + options.prompt_tokens, ids.end());
-  if (!depth.empty()) {
-    const auto filled = runner.append(depth, engine::LogitRows::kNone);
-    if (!filled) throw_run_failure(filled.error());
-  }
+  std::vector<TokenId> whole(ids.begin() + options.prompt_tokens, ids.end());
+  std::int64_t positions = 0;
+  if (!whole.empty()) positions += measure(engine, whole, 1).result.metrics.positions_computed;
+  whole.insert(whole.end(), prompt.begin(), prompt.end());
   std::optional<ProfileReport> profile;
   if (options.profile) profile.emplace(*m.model);
-  engine::GenerationOptions generation;
-  generation.sampling.temperature = 0;
   // The prompt's own logits give the first token: N tokens take N - 1 decode steps. `--gen 0` times the prompt alone.
-  generation.max_tokens = std::max<std::int64_t>(options.generate_tokens, 1);
-  auto result = engine::generate(runner, depth, prompt, generation, {}, {});
-  if (!result) throw_run_failure(result.error());
-  if (options.generate_tokens == 0) result->ids.clear();
+  const Measured timed = measure(engine, std::move(whole), std::max<std::int64_t>(options.generate_tokens, 1));
+  positions += timed.result.metrics.positions_computed;
   if (options.json) {
-    print_json(options, m, prompt, *result, runner.computed_positions(), profile ? &*profile : nullptr);
+    print_json(options, m, prompt, timed, positions, profile ? &*profile : nullptr);
   } else {
-    print_text(options, m, *result);
+    print_text(options, m, timed);
     if (profile) std::printf("%s", profile->text().c_str());
   }
   return kExitOk;

@@ -52,7 +52,7 @@ int score(const ScoreOptions& options) {
   const std::string text = read_text(options.input);
   LoadedModel m = load_model(options.model, options.model.context_tokens, std::max(options.chunk_tokens, engine::kDefaultStepTokens));
   const auto lines = read_lines(text, options.input, m.model->spec().vocab_size);
-  engine::SequenceRunner runner(*m.model, {.share_prefixes = options.model.prefix_cache});
+  engine::SequenceRunner runner(*m.model, options.model.prefix_cache);
   runner.set_chunk_tokens(options.chunk_tokens);
   for (const ScoreLine& line : lines) {
     const auto result = engine::score(runner, line.prompt, line.continuation, {.prompt_nll = !options.continuation_only});
