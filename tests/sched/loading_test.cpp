@@ -258,7 +258,7 @@ TEST_CASE("sched.loading.two_requests_load_the_same_pages", "[sched]") {
   f.commit();
   CHECK(f.cache.capacity().used == 8);  // the second one adopts what the first one published
   f.run();
-  for (const std::uint64_t id : {1, 2}) CHECK(f.text(id) == f.expected(prompt, 4));
+  for (const std::uint64_t id : {1u, 2u}) CHECK(f.text(id) == f.expected(prompt, 4));
 }
 
 TEST_CASE("sched.loading.a_victim_is_demoted_where_that_is_cheaper", "[sched]") {
