@@ -3,10 +3,11 @@
 /// Prints one JSON line per figure: gemm.<isa>.<format>.m<rows>. Weights of 0.5 to 1 MB stay in the cache; m1_memory streams
 /// a matrix of 256 MB, measured in bytes of packed weights per second. Arguments: [threads [isa]].
 #include "engine/backend/ceilings.hpp"
+#include "engine/backend/shipped_kernels.hpp"
 
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
-#include <kvpage/kernels/gemm/shipped_panels.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
+#include <kvpage/quant/weight_formats.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -33,7 +34,7 @@ void print(const std::string& name, double value, const char* unit, const char* 
 class Matrix {
  public:
   Matrix(Cpu& cpu, const WeightFormatInfo& format, std::int64_t rows, std::int64_t cols) {
-    const PanelKernels& kernels = **find_panel_kernels(format);
+    const PanelKernels& kernels = **engine::shipped_kernels(format);
     bytes_ = *packed_bytes(kernels, rows, cols);
     memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes_), std::align_val_t{64}));
     std::vector<std::byte> file(static_cast<std::size_t>(rows * cols / format.block_elements * format.block_bytes), std::byte{0x25});

@@ -1,9 +1,9 @@
-/// The only unit that compiles the packed kernels: they are the heaviest headers of the library.
 #include "engine/backend/cpu_backend.hpp"
+
+#include "engine/backend/shipped_kernels.hpp"
 
 #include <kvpage/kernels/gemm/cpu.hpp>
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
-#include <kvpage/kernels/gemm/shipped_panels.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, co
   weight.rows = view.rows;
   weight.cols = view.cols;
   weight.plain = view;
-  const auto kernels = find_panel_kernels(*view.format);
+  const auto kernels = shipped_kernels(*view.format);
   const std::int64_t bytes = packed_weight_bytes(view);
   if (bytes == 0) return weight;
   const auto memory = weight_memory_.span().subspan(static_cast<std::size_t>(used_weight_bytes_));
@@ -52,7 +52,7 @@ Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, co
 }
 
 std::int64_t CpuBackend::packed_weight_bytes(const WeightView& view) {
-  const auto kernels = find_panel_kernels(*view.format);
+  const auto kernels = shipped_kernels(*view.format);
   return kernels ? packed_bytes(**kernels, view.rows, view.cols).value_or(0) : 0;
 }
 
@@ -61,14 +61,14 @@ std::string CpuBackend::kernel_name(const WeightView& view) {
 }
 
 std::string CpuBackend::slow_reason(const WeightView& view) {
-  const auto kernels = find_panel_kernels(*view.format);
+  const auto kernels = shipped_kernels(*view.format);
   if (!kernels) return kernels.error().message();
   if (packed_weight_bytes(view) > 0) return {};
   return "rows of " + std::to_string(view.cols) + " weights are not whole steps of " + std::to_string((*kernels)->step_cols);
 }
 
 bool CpuBackend::multiplies_codes(const WeightView& view) {
-  return packed_weight_bytes(view) > 0 && (*find_panel_kernels(*view.format))->quantized_input;
+  return packed_weight_bytes(view) > 0 && (*shipped_kernels(*view.format))->quantized_input;
 }
 
 QuantizedRows CpuBackend::place_rows(Input& input, std::int64_t num_rows, std::int64_t cols) {

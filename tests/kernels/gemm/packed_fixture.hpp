@@ -13,7 +13,7 @@
 
 namespace kvpage_test {
 
-/// The packed kernels of every shipped format that has them (defined in shipped_panels.cpp, the one file that compiles them all).
+/// The packed kernels of every shipped format that has them (defined in shipped_panels.cpp).
 std::vector<const kvpage::WeightFormatInfo*> packed_formats();
 const kvpage::PanelKernels& panel_kernels(const kvpage::WeightFormatInfo& format);
 /// The reason why a format has none, or "".
