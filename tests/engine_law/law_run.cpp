@@ -125,7 +125,8 @@ void PlanRecord::take(const BatchPlan& plan, RequestId request) {
   for (std::size_t s = 0; s < plan.owners.size(); ++s) {
     if (plan.owners[s].request != request) continue;
     const auto& rows = plan.sequences[s];
-    visits.push_back({plan.num_tokens(), plan.num_seqs(), static_cast<std::int64_t>(s), rows.first_pos, rows.q_count, plan.owners[s].cached_tokens});
+    const std::int64_t cached_tokens = plan.owners[s].cached_tokens;
+    visits.push_back({plan.num_tokens(), plan.num_seqs(), static_cast<std::int64_t>(s), rows.first_pos, rows.q_count, cached_tokens});
     const auto& group = plan.groups.front();
     blocks.assign(group.block_ids.begin() + group.indptr[s], group.block_ids.begin() + group.indptr[s + 1]);
   }
@@ -144,7 +145,8 @@ std::vector<std::int64_t> PlanRecord::chunk_ends(std::int64_t prompt_tokens) con
 }
 
 std::int64_t PlanRecord::visits_in(std::int64_t num_seqs, std::int64_t place) const {
-  return std::count_if(visits.begin(), visits.end(), [&](const LawVisit& visit) { return visit.num_seqs == num_seqs && visit.place == place; });
+  return std::count_if(visits.begin(), visits.end(),
+                       [&](const LawVisit& visit) { return visit.num_seqs == num_seqs && visit.place == place; });
 }
 
 bool PlanRecord::blocks_ascend() const {
@@ -159,7 +161,8 @@ void StepWork::take(const StepStats& stats) {
 
 void StepWork::require_one_forward_per_step(std::int64_t most_rows) const {
   for (const auto& [has_logits, launches, bytes, attention] : kinds_) {
-    UNSCOPED_INFO((has_logits ? "with" : "without") << " logits: " << launches << " launches, " << bytes << " bytes, " << attention << " attentions");
+    UNSCOPED_INFO((has_logits ? "with" : "without")
+                  << " logits: " << launches << " launches, " << bytes << " bytes, " << attention << " attentions");
   }
   REQUIRE(least_rows_ == 1);
   REQUIRE(most_rows_ >= most_rows);

@@ -28,8 +28,8 @@ struct AppendProblem {
   std::vector<float> bias, rotation;    // of a key bias, or empty
 
   explicit AppendProblem(LawRandom& random)
-      : shape{2, random.between(1, 3), random.pick(kHeadDims), random.pick(kBlockSizes), 0}, k(random.floats(kNumSeqs * kMaxTokens * row())),
-        v(random.floats(kNumSeqs * kMaxTokens * row())) {
+      : shape{2, random.between(1, 3), random.pick(kHeadDims), random.pick(kBlockSizes), 0},
+        k(random.floats(kNumSeqs * kMaxTokens * row())), v(random.floats(kNumSeqs * kMaxTokens * row())) {
     for (std::int64_t s = 0; s < kNumSeqs; ++s) lengths.push_back(random.between(1, kMaxTokens));
     if (!random.one_in(3)) return;
     const std::vector<float> inv_freq = random.floats(shape.head_dim / 2, 1e-4f, 1.0f);

@@ -38,7 +38,8 @@ struct QuantizeProblem : FloatRows {
     PlacedRows in(x, cols, rows, how);
     const std::int64_t num_groups = kvpage::ceil_div(cols, kvpage::QuantizedGroup::kSize), row_groups = num_groups + how.between(0, 2);
     std::vector<kvpage::QuantizedGroup> groups(static_cast<std::size_t>(std::ssize(rows) * row_groups));
-    REQUIRE(kvpage::quantize_rows(cpu, {in.data(), in.stride(), std::ssize(rows), {groups.data(), std::ssize(rows), cols, row_groups}}).ok());
+    const kvpage::QuantizedRows codes{groups.data(), std::ssize(rows), cols, row_groups};
+    REQUIRE(kvpage::quantize_rows(cpu, {in.data(), in.stride(), std::ssize(rows), codes}).ok());
     std::vector<RowBytes> all;
     for (std::int64_t i = 0; i < std::ssize(rows); ++i) all.push_back(bytes_of(groups.data() + i * row_groups, num_groups));
     return all;

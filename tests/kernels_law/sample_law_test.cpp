@@ -23,7 +23,8 @@ struct SampleProblem {
     row.logits = random.floats(random.between(1, 600), -8.0f, 8.0f);
     const auto some_ids = [&](std::int64_t most) {
       std::vector<TokenId> ids;
-      for (std::int64_t n = random.between(0, most); n > 0; --n) ids.push_back(static_cast<TokenId>(random.between(0, row.vocab_size() - 1)));
+      const std::int64_t last = row.vocab_size() - 1;
+      for (std::int64_t n = random.between(0, most); n > 0; --n) ids.push_back(static_cast<TokenId>(random.between(0, last)));
       return ids;
     };
     kvpage::SamplingParams& params = row.params;
