@@ -135,7 +135,7 @@ void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
   reserve_more(core.scratch, core.requests.num_slots());
   core.deadline_positions.resize(core.requests.num_slots());
   core.deadlines.reserve(core.requests.num_slots());
-  watch_deadline(core, family, core.requests[family].arrival_ns - 1);
+  watch_deadline(core, family, 0);  // one that has passed already ends the request in the next plan
   core.enqueue(family, core.last_now_ns);
 }
 
