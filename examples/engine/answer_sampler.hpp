@@ -35,13 +35,15 @@ class AnswerSampler {
   [[nodiscard]] std::span<const TokenId> scheduler_stop_tokens(RequestId id) const;
 
   /// Draws plan.samples from the logits of the step that `model` has just run. results: [plan.samples.size()].
-  /// A row that cannot be sampled (NaN, an empty mask) is that answer's kError and nobody else's.
+  /// A row that cannot be sampled (NaN, an empty mask) is that answer's kError and nobody else's. Log-probabilities are 0 unless
+  /// something needs them (num_logprobs, best_of, a beam). What was drawn counts once its event comes: a step that is aborted
+  /// instead is drawn again, with the same tokens. Cost: no allocation once an answer runs, but for the log-probabilities kept.
   /// Errors: the model's Status when logits could not be computed; then nothing has changed.
   [[nodiscard]] Status sample(const BatchPlan& plan, LanguageModel& model, std::span<SampleResult> results);
 
   /// The scheduler accepted a token or ended an answer: appends what clients see. Called in the order of the events.
   void on_event(const RequestEvent& event, StepOutput& output);
-  /// The answers of a request whose last event came, best first, and forgets it.
+  /// The answers of a request whose last event came, best first if there was a choice, and forgets it.
   [[nodiscard]] std::vector<Answer> finish(RequestId id);
 
  private:

@@ -36,16 +36,28 @@ class SamplerAlone {
     results_.resize(plan_.samples.size());
   }
 
-  void step() {
+  /// Draws several times before the tokens count.
+  void step(int draws = 1) {
     output_.tokens.clear();
     REQUIRE(model_.forward(plan_).ok());
-    REQUIRE(sampler_.sample(plan_, model_, results_).ok());
+    for (int i = 0; i < draws; ++i) REQUIRE(sampler_.sample(plan_, model_, results_).ok());
     for (std::size_t s = 0; s < results_.size(); ++s) {
       PlannedSample& sample = plan_.samples[s];
       sampler_.on_event({.request = sample.request, .child = sample.child, .has_token = true, .token = results_[s].token}, output_);
       plan_.tokens[s] = results_[s].token;
       plan_.positions[s] = sample.position++;
     }
+  }
+
+  std::vector<engine::Answer> finish() {
+    std::vector<engine::Answer> all;
+    for (const PlannedSample& sample : plan_.samples) {
+      sampler_.on_event({.request = sample.request, .child = sample.child, .finish = FinishReason::kCancelled}, output_);
+    }
+    for (std::uint64_t id = 0; id < 4; ++id) {
+      for (engine::Answer& answer : sampler_.finish(RequestId{id})) all.push_back(std::move(answer));
+    }
+    return all;
   }
 
  private:
@@ -65,6 +77,20 @@ TEST_CASE("answer_sampler.memory.a_step_allocates_nothing", "[answer_sampler]") 
   const std::size_t before = allocated_bytes();
   for (int i = 0; i < 300; ++i) alone.step();
   CHECK(allocated_bytes() == before);
+}
+
+TEST_CASE("answer_sampler.memory.a_step_that_is_drawn_again_counts_once", "[answer_sampler]") {
+  SamplerAlone once;
+  SamplerAlone again;
+  for (int i = 0; i < 40; ++i) once.step(), again.step(1 + i % 3);
+  const auto wanted = once.finish();
+  const auto got = again.finish();
+  REQUIRE(got.size() == wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CHECK(got[i].ids.size() == 40);
+    CHECK(got[i].ids == wanted[i].ids);
+    CHECK(got[i].text == wanted[i].text);
+  }
 }
 
 TEST_CASE("answer_sampler.memory.a_finished_request_is_forgotten", "[answer_sampler]") {

@@ -177,6 +177,14 @@ TEST_CASE("answer_sampler.text.beams_have_texts_and_stop_strings", "[answer_samp
   EngineFixture f({.vocab_size = 256}, table, {0}, &tokenizer);
   GenerationRequest request{.prompt_ids = {'>'}, .max_tokens = 12, .sampling = {.temperature = 0}, .n = 4, .beam_width = 4};
   for (const Answer& answer : f.generate(request)) CHECK(answer.ids == ids_of(answer.text));
+  request.stop_tokens = {'d'};
+  std::size_t ended = 0;
+  for (const Answer& answer : f.generate(request)) {
+    CHECK(answer.ids == ids_of(answer.text));  // without the stop token
+    ended += answer.finish == FinishReason::kStop ? 1 : 0;
+  }
+  CHECK(ended > 0);
+  request.stop_tokens.clear();
   request.stop_strings = {"ca", "bd"};
   std::size_t stopped = 0;
   for (const Answer& answer : f.generate(request)) {

@@ -51,6 +51,7 @@ void Beam::extend(const Step& step, std::span<const RowResult> rows, AnswerDraft
 }
 
 bool Beam::propose(std::span<const RowResult> rows) {
+  KVPAGE_ASSERT(rows.size() == live_.size(), "a beam runs in lockstep: one row per answer");
   rank_continuations(rows);
   num_next_ = num_ended_ = 0;
   for (const Step& step : ranking_) {
