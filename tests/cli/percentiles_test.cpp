@@ -21,7 +21,8 @@ std::vector<TimedRequest> mix(std::string_view kind, std::int64_t count, double 
 }
 
 std::size_t common_start(const std::vector<kvpage::TokenId>& a, const std::vector<kvpage::TokenId>& b) {
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + std::min(std::ssize(a), std::ssize(b)), b.begin()).first - a.begin());
+  const auto end = a.begin() + std::min(std::ssize(a), std::ssize(b));
+  return static_cast<std::size_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
 }
 
 }  // namespace
@@ -111,7 +112,9 @@ TEST_CASE("cli.mix.chats_and_code_share_their_starts", "[cli]") {
   std::set<kvpage::TokenId> files;
   for (const TimedRequest& r : code) files.insert(r.request.prompt_ids.front());
   CHECK(files.size() == 4);
-  for (const TimedRequest& r : mix("long", 5)) CHECK((std::ssize(r.request.prompt_ids) >= 1024 && std::ssize(r.request.prompt_ids) <= 4096));
+  for (const TimedRequest& r : mix("long", 5)) {
+    CHECK((std::ssize(r.request.prompt_ids) >= 1024 && std::ssize(r.request.prompt_ids) <= 4096));
+  }
 }
 
 }  // namespace kvpage_test

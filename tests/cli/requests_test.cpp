@@ -132,7 +132,8 @@ TEST_CASE("cli.requests.a_trace_and_a_table_are_written", "[cli]") {
   const TempDir dir;
   write_text(dir / "requests.jsonl", lines_of({request("a", some_ids(40), 3), request("b", some_ids(40), 3)}));
   const Outcome outcome =
-      run_kvpage({"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", dir / "trace.jsonl"});
+      run_kvpage({"bench", "--model", tiny.path(), "--requests", dir / "requests.jsonl", "--trace", dir / "trace.jsonl",
+                  "--max-seqs", "1"});
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "2 requests, 0 failed; 39 of 80 prompt tokens cached"));

@@ -105,7 +105,8 @@ void add_engine_options(CLI::App& app, BenchVerb& verb) {
   group.choice("--preempt", o.engine.preemption, engine::names_of(engine::named_preemptions()), "who gives way when blocks run out");
   const auto& evictions = engine::EvictionChoice::kNames;
   group.choice("--evict", o.engine.evict, {evictions.begin(), evictions.end()}, "which cached page gives way to new content");
-  group.count("--pool-blocks", o.model.pool_blocks, 0, "pages of the KV pool; 0 = what --max-seqs of the longest request need, at least one context");
+  group.count("--pool-blocks", o.model.pool_blocks, 0,
+              "pages of the KV pool; 0 = what --max-seqs of the longest request need, at least one context");
   group.add("--host-tier", o.model.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62));
@@ -130,7 +131,8 @@ void add_mix_options(CLI::App& app, BenchVerb& verb) {
 
 void add_random_case(CLI::App& app, BenchVerb& verb) {
   BenchOptions& o = verb.options;
-  app.add_option("--batch", o.batch, "this many distinct prompts at once: rates of prefill and decode")->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
+  app.add_option("--batch", o.batch, "this many distinct prompts at once: rates of prefill and decode")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
   verb.random_case.count("--prompt-tokens", o.prompt_tokens, 1, "tokens of the timed prompt");
   verb.random_case.count("--gen", o.generate_tokens, 0, "tokens to generate");
   verb.one_case.count("--depth", o.depth_tokens, 0, "positions filled before the timed prompt");

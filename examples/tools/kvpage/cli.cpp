@@ -94,7 +94,8 @@ Verb add_inspect(CLI::App& root) {
   app->add_option("--backend", o->backend, "implementation that --kernels describes")
       ->check(CLI::IsMember(engine::backend_names()))
       ->capture_default_str();
-  app->add_option("--isa", o->isa, "instruction set that --kernels describes: " + join(engine::isa_names()) + "; without it the widest here")
+  const std::string sets = join(engine::isa_names());
+  app->add_option("--isa", o->isa, "instruction set that --kernels describes: " + sets + "; without it the widest here")
       ->check(CLI::IsMember(engine::isa_names()));
   app->footer("Example:\n  kvpage inspect --kernels m.gguf");
   return {app, [o] { return inspect(*o); }};

@@ -50,8 +50,8 @@ void RequestReport::print_text() const {
   print_percentiles("ttft s", t.ttft_s);
   print_percentiles("s/token", t.time_per_token_s);
   print_percentiles("end to end s", t.end_to_end_s);
-  std::printf("steps: %lld of %.1f rows (budget %lld); preempted: %lld rows only, %lld to the host, %lld to be computed again\n", n(s.steps),
-              t.mean_step_tokens, n(budget_tokens), n(s.preempted_keep), n(s.preempted_demote), n(s.preempted_recompute));
+  std::printf("steps: %lld of %.1f rows (budget %lld); preempted: %lld rows only, %lld to the host, %lld to be computed again\n",
+              n(s.steps), t.mean_step_tokens, n(budget_tokens), n(s.preempted_keep), n(s.preempted_demote), n(s.preempted_recompute));
   std::printf("pages: %lld of %lld used at most, %.1f on average; %lld copied, %lld evicted, %lld demoted, %lld promoted, "
               "%lld failed to load, %lld released behind windows\n",
               n(cache.peak_used_blocks), n(num_blocks), t.mean_used_blocks, n(cache.copies), n(cache.evictions), n(cache.demoted),

@@ -43,7 +43,8 @@ struct RunTotals {
   std::int64_t positions_computed = 0;
   std::int64_t output_tokens = 0;  ///< of all answers
   Percentiles ttft_s, time_per_token_s, end_to_end_s;  ///< of requests that ended by themselves
-  double goodput = 0;              ///< requests per second that met the goals; without goals, tokens per second of those that ended by themselves
+  /// Requests per second that met the goals; without goals, tokens per second of those that ended by themselves.
+  double goodput = 0;
   double mean_used_blocks = 0;     ///< over steps
   double mean_step_tokens = 0;
   std::int64_t peak_step_tokens = 0;

@@ -40,7 +40,7 @@ void add_answer_options(CLI::App& app, RunOptions& o) {
   app.add_option("--beam", o.beam_width, "beam search of this width; the best of its answers are shown when it ends")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{128}));
   app.add_option("--stop", o.stop, "text before which the answer ends; may be given again");
-  app.add_option("--logprobs", o.num_logprobs, "print each token's log-probability and the k likeliest at its place, as JSON lines on standard error")
+  app.add_option("--logprobs", o.num_logprobs, "each token's log-probability and the k likeliest there, as JSON lines on standard error")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{20}));
 }
 
