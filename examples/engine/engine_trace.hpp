@@ -59,6 +59,7 @@ class EngineTrace {
     }
   }
 
+  /// Answers of a beam or of best_of are numbered best first here, by place in the batch before.
   void finish(const StepOutput& output, const CapacitySnapshot& capacity) {
     for (const GenerationResult& result : output.finished) {
       for (std::uint32_t answer = 0; answer < result.answers.size(); ++answer) {
