@@ -9,6 +9,9 @@
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/paged_attention/reference.hpp>
 
+#include <array>
+#include <vector>
+
 namespace own {
 
 /// `num_rows` queries at the end of a context of `kv_len` tokens; 6 query heads on 2 kv heads of 64 dims.

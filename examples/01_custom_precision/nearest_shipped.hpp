@@ -4,7 +4,7 @@
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
-#include <cstdlib>
+#include <type_traits>
 
 namespace own {
 
