@@ -83,8 +83,9 @@ void compare_with_naive(std::uint64_t seed, int count) {
   for (int i = 0; i < count; ++i) {
     const BeamCase c = random_case(random);
     INFO("seed " << seed << ", case " << i << ": " << described(c));
-    EngineFixture f({.vocab_size = c.vocab_size, .num_blocks = 128, .logit_rows = 1 + i % 4, .num_threads = 1 + i % 2}, c.logits_of(),
-                    c.end_tokens);
+    const TableModelConfig model{.vocab_size = c.vocab_size, .num_blocks = 128, .logit_rows = 1 + i % 4, .num_threads = 1 + i % 2,
+                                 .sees_history = i % 4 > 0};
+    EngineFixture f(model, c.logits_of(), c.end_tokens);
     const auto id = f.submit(c.request);
     std::int64_t steps = 0;
     while (f.num_requests() > 0) {
@@ -95,7 +96,7 @@ void compare_with_naive(std::uint64_t seed, int count) {
       ++steps;
     }
     f.step();
-    check_equal(f.answers(id), NaiveBeam(c.request, c.vocab_size, c.logits_of(), c.stop_tokens()).best(), c.request);
+    check_equal(f.answers(id), NaiveBeam(c.request, model, c.logits_of(), c.stop_tokens()).best(), c.request);
     for (const Answer& answer : f.answers(id)) ended += answer.finish == FinishReason::kStop ? 1 : 0;
     early += i % 2 == 0 && steps < c.request.max_tokens ? 1 : 0;
     preemptions += f.num_preemptions();
@@ -148,7 +149,7 @@ TEST_CASE("answer_sampler.beam.streams_nothing_and_gives_what_it_had_when_cancel
   CHECK(f.streams.empty());
   REQUIRE(f.answers(id).size() == 2);
   request.max_tokens = 7;
-  const std::vector<NaiveHypothesis> wanted = NaiveBeam(request, 12, hashed_logits(5), {}).best();
+  const std::vector<NaiveHypothesis> wanted = NaiveBeam(request, {.vocab_size = 12}, hashed_logits(5), {}).best();
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(f.answer(id, i).ids == wanted[i].ids);
     CHECK(f.answer(id, i).finish == FinishReason::kCancelled);

@@ -30,8 +30,12 @@ inline std::vector<double> log_softmax(const std::vector<float>& logits) {
 
 class NaiveBeam {
  public:
-  NaiveBeam(const GenerationRequest& request, std::int64_t vocab_size, const LogitsOf& logits_of, Ids stop_tokens)
-      : request_(request), vocab_size_(vocab_size), logits_of_(logits_of), stop_tokens_(std::move(stop_tokens)) {}
+  NaiveBeam(const GenerationRequest& request, const TableModelConfig& model, const LogitsOf& logits_of, Ids stop_tokens)
+      : request_(request),
+        vocab_size_(model.vocab_size),
+        sees_history_(model.sees_history),
+        logits_of_(logits_of),
+        stop_tokens_(std::move(stop_tokens)) {}
 
   std::vector<NaiveHypothesis> best() {
     std::vector<NaiveHypothesis> live(1);
@@ -79,7 +83,9 @@ class NaiveBeam {
       const NaiveHypothesis& h = live[source];
       std::vector<float> row(static_cast<std::size_t>(vocab_size_));
       const auto position = static_cast<std::int64_t>(request_.prompt_ids.size() + h.ids.size()) - 1;
-      logits_of_(h.ids.empty() ? request_.prompt_ids.back() : h.ids.back(), position, row);
+      Ids history = request_.prompt_ids;
+      history.insert(history.end(), h.ids.begin(), h.ids.end());
+      logits_of_(sees_history_ ? digest_of(history) : history.back(), position, row);
       kvpage::SampleArgs args{.logits = row.data(), .vocab_size = vocab_size_, .params = request_.sampling,
                               .prompt_ids = request_.prompt_ids, .output_ids = h.ids};
       args.params.logit_bias = request_.logit_bias;
@@ -100,6 +106,7 @@ class NaiveBeam {
 
   GenerationRequest request_;
   std::int64_t vocab_size_;
+  bool sees_history_;
   LogitsOf logits_of_;
   Ids stop_tokens_;
 };

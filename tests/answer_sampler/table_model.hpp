@@ -12,6 +12,7 @@
 namespace kvpage_test {
 
 /// Fills the logits behind a token at a position. // row: [vocab_size]
+/// With TableModelConfig::sees_history the "token" is a digest of all tokens up to there.
 using LogitsOf = std::function<void(kvpage::TokenId token, std::int64_t position, std::span<float> row)>;
 
 struct TableModelConfig {
@@ -20,9 +21,18 @@ struct TableModelConfig {
   std::int64_t block_size = 4;
   std::int64_t logit_rows = 5;  ///< few: a step takes several launches
   int num_threads = 2;
+  bool sees_history = false;
 };
 
-/// Runs no layer: a page holds nothing, and a row of logits depends on the row's token and position.
+/// What a model with sees_history knows of a text.
+inline kvpage::TokenId digest_of(std::span<const kvpage::TokenId> history) {
+  std::uint32_t digest = 17;
+  for (const kvpage::TokenId token : history) digest = (digest ^ token) * 0x01000193u;
+  return digest;
+}
+
+/// Runs no layer: a page keeps the tokens of its slots, and a row of logits depends on the row's token and position, or on all that the
+/// pages of its sequence hold.
 class TableModel final : public kvpage::engine::LanguageModel {
  public:
   TableModel(const TableModelConfig& config, LogitsOf logits_of)
@@ -32,7 +42,7 @@ class TableModel final : public kvpage::engine::LanguageModel {
     spec_.context_limit_tokens = config.num_blocks * config.block_size;
     shape_ = {.num_layers = 1, .num_kv_heads = 1, .head_dim = 1, .block_size = config.block_size, .num_blocks = config.num_blocks};
     groups_ = {.layers_per_page = 1, .window_tokens = {0}, .places = {{}}};
-    pages_.resize(static_cast<std::size_t>(config.num_blocks * page_bytes()));
+    pages_.resize(static_cast<std::size_t>(config.num_blocks * config.block_size));
   }
 
   const kvpage::engine::ModelSpec& spec() const override { return spec_; }
@@ -40,10 +50,11 @@ class TableModel final : public kvpage::engine::LanguageModel {
   const kvpage::engine::CacheGroups& cache_groups() const override { return groups_; }
   std::span<const std::byte> cache_identity() const override { return {}; }
   std::span<std::byte> page(kvpage::BlockId block) override {
-    return std::span(pages_).subspan(block.value * static_cast<std::size_t>(page_bytes()), static_cast<std::size_t>(page_bytes()));
+    return std::as_writable_bytes(std::span(pages_).subspan(static_cast<std::size_t>(block.value * config_.block_size),
+                                                            static_cast<std::size_t>(config_.block_size)));
   }
   std::string_view kv_type() const override { return "none"; }
-  std::int64_t page_bytes() const override { return 16; }
+  std::int64_t page_bytes() const override { return config_.block_size * static_cast<std::int64_t>(sizeof(kvpage::TokenId)); }
   std::int64_t step_tokens() const override { return 1'024; }
   std::int64_t context_tokens() const override { return spec_.context_limit_tokens; }
   std::int64_t max_logit_rows() const override { return config_.logit_rows; }
@@ -54,10 +65,9 @@ class TableModel final : public kvpage::engine::LanguageModel {
   void profile_into(kvpage::engine::StepProfile*) override {}
 
   kvpage::Status forward(const kvpage::BatchPlan& plan) override {
+    if (config_.sees_history) keep_tokens(plan);
     rows_.clear();
-    for (const std::int64_t row : plan.logit_rows) {
-      rows_.emplace_back(plan.tokens[static_cast<std::size_t>(row)], plan.positions[static_cast<std::size_t>(row)]);
-    }
+    for (const std::int64_t row : plan.logit_rows) rows_.emplace_back(seen_by(plan, row), plan.positions[static_cast<std::size_t>(row)]);
     return {};
   }
   kvpage::Expected<std::span<const float>, kvpage::Status> logits(std::int64_t first, std::int64_t count) override {
@@ -82,13 +92,37 @@ class TableModel final : public kvpage::engine::LanguageModel {
   int failing_calls = 0;  ///< so many calls of logits for another row than the first fail
 
  private:
+  kvpage::TokenId& slot(kvpage::BlockId block, std::uint32_t offset) {
+    return pages_[static_cast<std::size_t>(block.value * config_.block_size + offset)];
+  }
+  void keep_tokens(const kvpage::BatchPlan& plan) {
+    for (const kvpage::CopyOp& copy : plan.copies) {
+      for (std::uint32_t i = 0; i < copy.num_tokens; ++i) slot(copy.target, i) = slot(copy.source, i);
+    }
+    for (std::size_t row = 0; row < plan.tokens.size(); ++row) {
+      const kvpage::KVSlot place = plan.groups[0].write_slots[row];
+      if (!(place == kvpage::kNoSlot)) slot(place.block, place.offset) = plan.tokens[row];
+    }
+  }
+  kvpage::TokenId seen_by(const kvpage::BatchPlan& plan, std::int64_t row) {
+    if (!config_.sees_history) return plan.tokens[static_cast<std::size_t>(row)];
+    std::size_t s = 0;
+    while (plan.sequences[s].q_begin + plan.sequences[s].q_count <= row) ++s;
+    std::vector<kvpage::TokenId> history;
+    for (std::int64_t p = 0; p <= plan.positions[static_cast<std::size_t>(row)]; ++p) {
+      const auto entry = static_cast<std::size_t>(plan.groups[0].indptr[s] + p / config_.block_size);
+      history.push_back(slot(plan.groups[0].block_ids[entry], static_cast<std::uint32_t>(p % config_.block_size)));
+    }
+    return digest_of(history);
+  }
+
   TableModelConfig config_;
   LogitsOf logits_of_;
   kvpage::Cpu cpu_;
   kvpage::engine::ModelSpec spec_;
   kvpage::KVPoolShape shape_;
   kvpage::engine::CacheGroups groups_;
-  std::vector<std::byte> pages_;
+  std::vector<kvpage::TokenId> pages_;
   std::vector<std::pair<kvpage::TokenId, std::int64_t>> rows_;
   std::vector<float> logits_;
 };
