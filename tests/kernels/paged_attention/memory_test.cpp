@@ -36,7 +36,8 @@ TEST_CASE("paged_attention_memory.every_shape_stays_inside_its_buffers_on_every_
           for (const int threads : {1, 2}) {
             INFO(isa_name(isa) << ", head_dim " << head_dim << ", window " << window << ", block_size " << block_size << ", " << threads
                                << " threads");
-            CHECK(AttentionRun<KV>(problem, {.block_size = block_size, .num_threads = threads, .isa = isa, .permutation = 3}).run() == want);
+            const RunOptions options{.block_size = block_size, .num_threads = threads, .isa = isa, .permutation = 3};
+            CHECK(AttentionRun<KV>(problem, options).run() == want);
           }
         }
       }
