@@ -35,8 +35,7 @@ std::int64_t workspace_bytes(const PlannedModel& model, const ModelConfig& confi
   const std::int64_t widest = std::max(spec.hidden_size, spec.num_q_heads * spec.head_dim);
   const std::int64_t input_rows = std::min(config.step_tokens, pool_tokens_of(spec, config) * config.num_seqs);
   return Workspace::bytes(spec, config.step_tokens, logit_rows_of(config), needs_gated_rows<B>(model.file)) +
-         B::planned_input_bytes(input_rows, widest) + B::planned_input_bytes(input_rows, spec.ffn_size) +
-         sample_scratch_bytes(spec.vocab_size);
+         B::planned_input_bytes(input_rows, widest) + B::planned_input_bytes(input_rows, spec.ffn_size);
 }
 
 template <Backend B, KVFormat Format>
@@ -46,7 +45,7 @@ void plan_with(const PlannedModel& model, const ModelConfig& config, MemoryPlan&
   plan.workspace_bytes = workspace_bytes<B>(model, config);
   plan.num_workers = std::min(config.num_threads > 0 ? config.num_threads : available_cpus(), B::kMaxThreads);
   const auto scratch = B::template planned_scratch_bytes<typename B::template KV<Format>>(dims, model.spec.num_q_heads, plan.num_workers);
-  plan.worker_bytes = ceil_div(scratch, std::int64_t{plan.num_workers}) + kStackBytes;
+  plan.worker_bytes = ceil_div(scratch, std::int64_t{plan.num_workers}) + sample_scratch_bytes(model.spec.vocab_size) + kStackBytes;
 }
 
 /// The largest value in [1, limit] that fits, or 0. Requires: what fits at a value fits at every smaller one.
