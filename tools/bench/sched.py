@@ -17,23 +17,24 @@ SCALE = {"us/sequence": (1e-6, "s"), "ms/step": (1e-3, "s")}
 MODEL_FREE = {"sched." + name for name in ("plan_commit_256", "plan_commit_1024", "waiting_10000", "sim_seeds", "continuous_over_static_sim")}
 ROUNDS = 3
 MAX_SEQS = 16
-BUDGET_TOKENS = 512
-NUM_REQUESTS = 64
+NUM_REQUESTS, BUDGET_TOKENS = 64, 512
+# Arrivals at the rate that continuous batching keeps up with when all are there. Every row costs on a processor, so prompts come in
+# slivers: they do not stall the answers beside them.
+NUM_ARRIVALS, ARRIVAL_BUDGET_TOKENS = 192, 32
 BATCHES = (1, 4, 16, 32)
 BATCH_PROMPT, BATCH_ANSWER = 128, 64
-ARRIVAL_LOAD = 0.8  # of the requests per second that static batching answers when all are there
 
 
 def log_uniform(draw, low, high):
     return round(low * math.exp(draw.random() * math.log(high / low)))
 
 
-def write_requests(path, rate=None):
+def write_requests(path, count, rate=None):
     """Prompts of 16 to 512 tokens that share nothing, answers of 8 to 256; all at the start, or Poisson arrivals of `rate` per second."""
     draw = random.Random(5)
     arrival_ms = 0.0
     with open(path, "w", encoding="utf-8") as file:
-        for number in range(NUM_REQUESTS):
+        for number in range(count):
             ids = [draw.randrange(1000, 40_000) for _ in range(log_uniform(draw, 16, 512))]
             request = {"id": number, "prompt_ids": ids, "max_tokens": log_uniform(draw, 8, 256), "ignore_eos": True, "temperature": 0}
             arrival_ms += draw.expovariate(1) * 1000
@@ -43,10 +44,10 @@ def write_requests(path, rate=None):
     return path
 
 
-def answer(path, requests, batching, show):
+def answer(path, requests, budget_tokens, batching, show):
     """The report of `kvpage bench --requests`. Every request must have got all its tokens."""
     report = figures.kvpage_bench(path, "--threads", figures.cores(), "--requests", requests, "--max-seqs", MAX_SEQS, "--budget-tokens",
-                                  BUDGET_TOKENS, "--batching", batching, "--steps", show=show)
+                                  budget_tokens, "--batching", batching, "--steps", show=show)
     wanted = [json.loads(line)["max_tokens"] for line in open(requests, encoding="utf-8")]
     got = [len(request.get("output_ids", [])) for request in report["requests"]]
     if got != wanted:
@@ -63,12 +64,12 @@ def curve_of(steps):
     return sorted(points)
 
 
-def replay(folder, requests, curve, report, batching):
-    """The same requests through the library's scheduler on a virtual clock."""
-    curve_file = folder / "curve.json"
+def replay(requests, curve, report):
+    """The same requests through the library's scheduler on a virtual clock, with the limits of the report."""
+    curve_file = requests.with_name("curve.json")
     curve_file.write_text(json.dumps(curve), encoding="utf-8")
-    output, _ = figures.run([figures.PROGRAMS / "sched_replay_bench", requests, curve_file, MAX_SEQS, BUDGET_TOKENS,
-                             report["totals"]["num_blocks"], report["block_size"], batching], show=False)
+    output, _ = figures.run([figures.PROGRAMS / "sched_replay_bench", requests, curve_file, report["max_seqs"], report["budget_tokens"],
+                             report["totals"]["num_blocks"], report["block_size"], report["batching"]], show=False)
     return json.loads(output)
 
 
@@ -77,13 +78,13 @@ def wall(report):
 
 
 def throughput(path, folder):
-    """All requests at the start. Returns the curve and the requests per second of static batching."""
-    requests = write_requests(folder / "throughput.jsonl")
+    """All requests at the start. Returns the curve and the requests per second of continuous batching."""
+    requests = write_requests(folder / "throughput.jsonl", NUM_REQUESTS)
     reports = {batching: [] for batching in ("continuous", "static", "static-padded")}
 
     def measure(batching):
         def one(show):
-            reports[batching].append(answer(path, requests, batching, show))
+            reports[batching].append(answer(path, requests, BUDGET_TOKENS, batching, show))
             return wall(reports[batching][-1])
         return one
 
@@ -92,35 +93,46 @@ def throughput(path, folder):
     if not ids[0] == ids[1] == ids[2]:
         raise SystemExit("an answer depends on how requests are batched")
     curve = curve_of([step for report in reports["static"] for step in report["steps"]])
-    static, continuous = (replay(folder, requests, curve, reports["static"][0], batching) for batching in ("static", "continuous"))
-    for name, replayed in (("static", static), ("continuous", continuous)):
-        same = [step[:2] for step in replayed["steps"]] == [step[:2] for step in reports[name][0]["steps"]]
-        figures.note(f"{name}: {len(replayed['steps'])} steps, {'the same' if same else 'others'} on the virtual clock; "
-                     f"{replayed['wall_s']:.2f} s there, {walls[name]:.2f} s measured")
-    bound = static["wall_s"] / continuous["wall_s"]
+    replays = {}
+    for name in ("static", "continuous"):
+        replays[name] = replay(requests, curve, reports[name][0])
+        same = [step[:2] for step in replays[name]["steps"]] == [step[:2] for step in reports[name][0]["steps"]]
+        figures.note(f"{name}: {len(replays[name]['steps'])} steps, {'the same' if same else 'others'} on the virtual clock; "
+                     f"{replays[name]['wall_s']:.2f} s there, {walls[name]:.2f} s measured")
+    bound = replays["static"]["wall_s"] / replays["continuous"]["wall_s"]
     ratio = walls["static"] / walls["continuous"]
     figures.note(f"continuous over static: {ratio:.3f} of a bound of {bound:.3f}, a share of {ratio / bound:.3f}")
     figures.note("step time in ms by rows: " + ", ".join(f"{rows:g}: {1e3 * seconds:.1f}" for rows, seconds in curve))
     figures.figure("sched.continuous_over_static", ratio, "ratio", "bound by the simulator with the measured step times", bound)
     figures.figure("sched.continuous_over_padded", walls["static-padded"] / walls["continuous"], "ratio")
-    return NUM_REQUESTS / walls["static"]
+    return curve, NUM_REQUESTS / walls["continuous"]
 
 
-def latency(path, folder, rate):
-    """Poisson arrivals: P99 of the time to the end and to the first token, and the smaller of the two gains."""
-    requests = write_requests(folder / "arrivals.jsonl", rate)
+def p99(values):
+    return sorted(values)[math.ceil(0.99 * len(values)) - 1]
+
+
+def latency(path, folder, curve, rate):
+    """Poisson arrivals: P99 of the time to the end and to the first token; the figure is the smaller of the two gains."""
+    requests = write_requests(folder / "arrivals.jsonl", NUM_ARRIVALS, rate)
+    reports = {}
 
     def measure(batching):
         def one(show):
-            totals = answer(path, requests, batching, show)["totals"]
+            reports[batching] = answer(path, requests, ARRIVAL_BUDGET_TOKENS, batching, show)
+            totals = reports[batching]["totals"]
             return totals["end_to_end_s"]["p99"], totals["ttft_s"]["p99"]
         return one
 
-    result = figures.interleaved(ROUNDS - 1, static=measure("static"), continuous=measure("continuous"))
+    result = figures.interleaved(max(1, ROUNDS - 1), static=measure("static"), continuous=measure("continuous"))
+    replays = {batching: replay(requests, curve, report) for batching, report in reports.items()}
     gains = []
-    for what, static, continuous in zip(("end to end", "first token"), result["static"], result["continuous"]):
-        figures.note(f"P99 {what} at {rate:.2f} requests/s: static {static:.2f} s, continuous {continuous:.2f} s")
+    for number, what in enumerate(("end_to_end_s", "ttft_s")):
+        static, continuous = result["static"][number], result["continuous"][number]
+        virtual = p99(replays["static"][what]) / p99(replays["continuous"][what])
         gains.append(static / continuous)
+        figures.note(f"P99 of {what} at {rate:.2f} requests/s: static {static:.2f} s, continuous {continuous:.2f} s, "
+                     f"a gain of {gains[-1]:.2f}; {virtual:.2f} on the virtual clock")
     figures.figure("sched.p99_continuous_over_static", min(gains), "ratio")
 
 
@@ -161,8 +173,8 @@ def main():
         raise SystemExit(1)
     batches(path, figures.Llama.find(), name)
     with tempfile.TemporaryDirectory() as folder:
-        rate = throughput(path, pathlib.Path(folder))
-        latency(path, pathlib.Path(folder), ARRIVAL_LOAD * rate)
+        curve, rate = throughput(path, pathlib.Path(folder))
+        latency(path, pathlib.Path(folder), curve, rate)
 
 
 if __name__ == "__main__":
