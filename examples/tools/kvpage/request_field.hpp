@@ -158,7 +158,7 @@ inline constexpr RequestField kRequestFields[] = {
      [](const FieldValue& f, TimedRequest& r) { r.request.seed = detail::read_seed(f); }},
     {"priority", "0 = most urgent, the default (--order priority)",
      [](const FieldValue& f, TimedRequest& r) { r.request.priority = f.integer(0, 1'000'000); }},
-    {"tenant", "number of whom it is for (--order fair_share)",
+    {"tenant", "number of whom it is for (--order fair-share)",
      [](const FieldValue& f, TimedRequest& r) {
        r.request.tenant = static_cast<std::uint32_t>(f.integer(0, std::numeric_limits<std::uint32_t>::max()));
      }},
