@@ -171,6 +171,40 @@ TEST_CASE("engine.page_cache.damaged_pages_of_the_host_tier_shorten_the_hit", "[
   }
 }
 
+TEST_CASE("engine.page_cache.steps_that_fail_around_loads_lose_no_page", "[engine]") {
+  for (const TinyModel& shape : {every_switch(), biased_model()}) {
+    const TinyFile file(shape);
+    const auto want = lonely_answers(file, "cpu", "f16");
+    const auto inner = file.load(config_of("cpu", "f16", shape.window > 0 ? 16 : 8));
+    poison_pool(*inner);
+    HookedModel model(*inner);
+    int calls = 0;
+    model.before_forward = [&](const kvpage::BatchPlan&) {
+      return ++calls % 3 == 0 ? kvpage::Status(kvpage::StatusCode::kCapacity, "planted") : kvpage::Status();
+    };
+    TestEnv env;
+    const PageCacheOptions options{.host_tier_bytes = 64 * inner->page_bytes(), .on_new_page = poison};
+    TestEngine engine(model, Company{.at_once = 2}.config(options), {}, env, {}, nullptr);
+    const auto prompts = conversations();
+    for (std::size_t i = 0; i < 2 * prompts.size(); i += 2) {
+      std::vector<std::pair<kvpage::RequestId, std::size_t>> pair;
+      for (const std::size_t p : {i % prompts.size(), (i + 1) % prompts.size()}) {
+        pair.emplace_back(engine.submit(six_tokens(prompts[p])).value().id, p);
+      }
+      Results results;
+      while (engine.num_requests() > 0) results.take(engine.step());
+      for (const auto& [id, p] : pair) {
+        INFO(shape.architecture << ", prompt " << p);
+        CHECK((Bits::of(results.of(id)) == want[p]));
+      }
+    }
+    CHECK(engine.stats().aborted_steps > 10);
+    CHECK(engine.cache().counters().promoted > 0);
+    CHECK(engine.cache().allocator().capacity().used == 0);
+    engine.cache().allocator().check_invariants();
+  }
+}
+
 TEST_CASE("engine.page_cache.a_load_larger_than_the_pool_comes_in_parts", "[engine]") {
   const TinyFile file(every_switch());
   const auto a = six_tokens(some_ids(100, 3)), b = six_tokens(some_ids(100, 4));
