@@ -2,7 +2,7 @@
 // simulated seeds per second, and how many steps continuous batching saves.
 #include "02_custom_policy/aged_shortest.hpp"
 
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/simulation.hpp>
 
 #include <atomic>

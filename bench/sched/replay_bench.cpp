@@ -4,7 +4,7 @@
 // CURVE: JSON [[rows, seconds], ...].
 // Prints one JSON object: wall_s, output_tokens, steps [[rows, sequences, seconds], ...], ttft_s and end_to_end_s of every request.
 #include <kvpage/sched/simulator/load_world.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/simulate_load.hpp>
 
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 
 #include <kvpage/sched/order_shortest.hpp>
 #include <kvpage/sched/simulator/load_world.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/situation_loads.hpp>
 
 #include <cstdio>

@@ -3,7 +3,7 @@
 
 #include "engine/language_model.hpp"
 #include "engine/sampling/check_request.hpp"
-#include "engine/sampling/request_state.hpp"
+#include "engine/sampling/request_sampler.hpp"
 #include "engine/sampling/row_job.hpp"
 
 #include <kvpage/base/error.hpp>
@@ -19,9 +19,9 @@ struct AnswerSampler::State {
   std::int64_t vocab_size;
   std::span<const TokenId> end_tokens;
   const Tokenizer* tokenizer;
-  std::unordered_map<std::uint64_t, RequestState> requests{};
+  std::unordered_map<std::uint64_t, RequestSampler> requests{};
   // Of the step in work.
-  std::vector<RequestState*> owners{};            // [num_samples]
+  std::vector<RequestSampler*> owners{};            // [num_samples]
   std::vector<RowJob> jobs{};                     // [num_samples]
   std::vector<RowResult> rows{};                  // [>= num_samples], kept for its memory
   std::vector<std::vector<std::uint64_t>> scratch{};  // [num_threads], for sample_row
@@ -93,7 +93,7 @@ void AnswerSampler::begin(RequestId id, const GenerationRequest& request) {
 }
 
 std::span<const TokenId> AnswerSampler::scheduler_stop_tokens(RequestId id) const {
-  const RequestState& request = state_->requests.at(id.value);
+  const RequestSampler& request = state_->requests.at(id.value);
   return request.is_beam() ? std::span<const TokenId>{} : request.stop_tokens();
 }
 
@@ -120,6 +120,10 @@ Status AnswerSampler::sample(const BatchPlan& plan, LanguageModel& model, std::s
 
 void AnswerSampler::on_event(const RequestEvent& event, StepOutput& output) {
   state_->requests.at(event.request.value).on_event(event, output);
+}
+
+std::span<const TokenId> AnswerSampler::tokens_of(RequestId id, std::uint32_t answer) const {
+  return state_->requests.at(id.value).tokens_of(answer);
 }
 
 std::vector<Answer> AnswerSampler::finish(RequestId id) {

@@ -43,6 +43,8 @@ class AnswerSampler {
 
   /// The scheduler accepted a token or ended an answer: appends what clients see. Called in the order of the events.
   void on_event(const RequestEvent& event, StepOutput& output);
+  /// What an answer in flight has so far; of a beam, a hypothesis. Valid until the next call of something else.
+  [[nodiscard]] std::span<const TokenId> tokens_of(RequestId id, std::uint32_t answer) const;
   /// The answers of a request whose last event came, best first if there was a choice, and forgets it.
   [[nodiscard]] std::vector<Answer> finish(RequestId id);
 

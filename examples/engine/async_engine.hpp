@@ -37,7 +37,11 @@ class AsyncEngine {
   AsyncEngine& operator=(const AsyncEngine&) = delete;
   /// Cancels what is in flight; its streams end.
   ~AsyncEngine() {
-    post([this] { stopping_ = true; });
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_one();
     thread_.join();
   }
 
@@ -46,7 +50,7 @@ class AsyncEngine {
     auto future = answer.get_future();
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) return Unexpected{Refusal{.kind = RefusalKind::kShuttingDown, .value = 1, .limit = 0, .unit = "requests"}};
+      if (stopping_) return shutting_down();
       mailbox_.push_back({std::move(request), std::move(answer)});
     }
     changed_.notify_one();
@@ -59,13 +63,8 @@ class AsyncEngine {
     std::promise<Expected<AnswerStream, Refusal>> answer;
   };
 
-  template <class Change>
-  void post(Change&& change) {
-    {
-      const std::lock_guard lock(mutex_);
-      change();
-    }
-    changed_.notify_one();
+  static Unexpected<Refusal> shutting_down() {
+    return Unexpected{Refusal{.kind = RefusalKind::kShuttingDown, .value = 1, .limit = 0, .unit = "requests"}};
   }
 
   void run() {
@@ -95,9 +94,7 @@ class AsyncEngine {
   }
 
   static void refuse(std::vector<Letter>& letters) {
-    for (Letter& letter : letters) {
-      letter.answer.set_value(Unexpected{Refusal{.kind = RefusalKind::kShuttingDown, .value = 1, .limit = 0, .unit = "requests"}});
-    }
+    for (Letter& letter : letters) letter.answer.set_value(shutting_down());
   }
 
   void accept(Letter& letter) {
@@ -122,7 +119,7 @@ class AsyncEngine {
       const auto found = streams_.find(token.request.value);
       if (found != streams_.end() && !found->second->push(token)) engine_.cancel(token.request);
     }
-    if (output.status.code() == StatusCode::kDeviceError) {
+    if (output.gave_up) {
       failed_ = output.status;
       for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
     }

@@ -15,8 +15,9 @@
 
 namespace kvpage::engine {
 
-/// Limits of an engine. Values of 0 are taken from the model.
+/// Limits of an engine.
 struct EngineConfig {
+  /// budget_tokens and context_limit 0: those of the model. `share_prefixes` is taken from `cache`.
   SchedulerConfig limits{.budget_tokens = 0, .max_seqs = 32, .context_limit = 0};
   PageCacheOptions cache{};  ///< its max_seqs is derived from the limits
 };
@@ -69,7 +70,7 @@ class Engine {
   bool cancel(RequestId id) { return scheduler_.cancel(id); }
 
   /// Runs one step: plan, transfers, forward pass, draws, commit. The output is valid until the next call.
-  /// A failed step changes nothing and is tried again by the next call; from SchedulerConfig::max_aborts failures in a row on, its Status
+  /// A failed step changes nothing and is tried again by the next call; from SchedulerConfig::max_aborts failures in a row on, `gave_up`
   /// says so, and the caller decides (usually: cancel what is in flight).
   const StepOutput& step() {
     output_ = StepOutput{};
@@ -144,7 +145,7 @@ class Engine {
     static constexpr std::int64_t kChunkRows = 32;
 
     static void approach(std::int64_t& average, std::int64_t value) {
-      average = std::max<std::int64_t>(1, average + (value - average) / 8);
+      average = std::max<std::int64_t>(1, average == 0 ? value : average + (value - average) / 8);
     }
   };
   using Scheduler = ContinuousScheduler<PageCache::Allocator, Policies, SchedulerSide>;
@@ -195,8 +196,8 @@ class Engine {
       env_.learn_step(plan, env_.now_ns() - begin_ns);
       ledger_.count_rows(plan);
       scheduler_.commit(results_, promotions);
-    } else if (const Status lost = scheduler_.abort(std::ssize(promotions)); !lost.ok()) {
-      output_.status = lost;
+    } else {
+      output_.gave_up = !scheduler_.abort(std::ssize(promotions)).ok();
     }
   }
 
@@ -213,12 +214,13 @@ class Engine {
       const std::int64_t now_ns = env_.now_ns();
       ledger_.on_event(event, now_ns);
       sampler_.on_event(event, output_);
+      if (trace_ && event.finish != FinishReason::kNone) trace_.finish(event, sampler_.tokens_of(event.request, event.child));
       if (!event.last) continue;
       output_.finished.push_back(ledger_.close(event.request));
       output_.finished.back().answers = sampler_.finish(event.request);
     }
     env_.events.clear();
-    if (trace_) trace_.finish(output_, cache_.allocator().capacity());
+    if (trace_ && !output_.finished.empty()) trace_.capacity(cache_.allocator().capacity());
   }
 
   LanguageModel& model_;

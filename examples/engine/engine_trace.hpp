@@ -3,11 +3,11 @@
 
 #include "engine/finish_names.hpp"
 #include "engine/generation_request.hpp"
-#include "engine/step_output.hpp"
 #include "engine/trace/trace_recorder.hpp"
 
 #include <kvpage/sched/batch_plan.hpp>
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -59,17 +59,13 @@ class EngineTrace {
     }
   }
 
-  /// Answers of a beam or of best_of are numbered best first here, by place in the batch before.
-  void finish(const StepOutput& output, const CapacitySnapshot& capacity) {
-    for (const GenerationResult& result : output.finished) {
-      for (std::uint32_t answer = 0; answer < result.answers.size(); ++answer) {
-        recorder_->finish({.id = names_.at(result.request.value), .answer = answer,
-                           .reason = std::string(name_of(result.answers[answer].finish)), .output_ids = result.answers[answer].ids});
-      }
-      names_.erase(result.request.value);
-    }
-    if (!output.finished.empty()) recorder_->capacity(capacity);
+  /// Of one answer; `tokens` that it has.
+  void finish(const RequestEvent& event, std::span<const TokenId> tokens) {
+    recorder_->finish({.id = names_.at(event.request.value), .answer = event.child, .reason = std::string(name_of(event.finish)),
+                       .output_ids = {tokens.begin(), tokens.end()}});
+    if (event.last) names_.erase(event.request.value);
   }
+  void capacity(const CapacitySnapshot& capacity) { recorder_->capacity(capacity); }
 
  private:
   /// Ids of a trace are unique.

@@ -39,14 +39,6 @@ OffloadTierConfig tier_config(std::int64_t tier_bytes, std::int64_t page_bytes, 
   return {.num_slots = tier_bytes / page_bytes, .page_bytes = page_bytes, .block_size = block_size};
 }
 
-/// Multiply-adds of a block of tokens at some position, at a hundred per nanosecond: what cost-aware eviction weighs.
-std::int64_t recompute_ns_per_block(const ModelSpec& spec, std::int64_t position, std::int64_t block_size) {
-  const std::int64_t head_rows = (2 * spec.num_q_heads + 2 * spec.num_kv_heads) * spec.head_dim;
-  const std::int64_t matrices = spec.hidden_size * (head_rows + 3 * spec.ffn_size);
-  const std::int64_t attention = 2 * spec.num_q_heads * spec.head_dim * position;
-  return spec.num_layers * (matrices + attention) * block_size / 100;
-}
-
 }  // namespace
 
 std::int64_t host_tier_memory_bytes(std::int64_t tier_bytes, std::int64_t page_bytes, std::int64_t block_size) {
@@ -103,10 +95,7 @@ std::span<const PromotionOutcome> PageCache::begin_step(const BatchPlan& plan) {
 
 void PageCache::settle(SeqId seq, std::span<const TokenId> tokens, bool ended) {
   if (options_.share_prefixes) {
-    PublishArgs args{.tokens = tokens, .partial_tail = ended};
-    const auto position = static_cast<std::int64_t>(tokens.size());
-    args.retention.recompute_ns_per_block = recompute_ns_per_block(model_.spec(), position, allocator_.config().block_size);
-    allocator_.publish(seq, args).value();
+    allocator_.publish(seq, {.tokens = tokens, .partial_tail = ended}).value();
   }
   if (!ended) return release_behind_windows(seq);
   auto transaction = allocator_.begin().value();

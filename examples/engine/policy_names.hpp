@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/sched/continuous_scheduler.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 
 #include <algorithm>
 #include <array>

@@ -22,7 +22,7 @@ struct RunError {
 /// Which of the given tokens need logits.
 enum class LogitRows : std::uint8_t { kNone, kLast, kAll };
 
-/// Turns tokens into steps. What earlier sequences left in the page cache is not computed again. The text never depends on how tokens
+/// Turns tokens into steps. What earlier sequences left in the page cache is not computed again. Logits never depend on how tokens
 /// are cut into steps, nor on what was cached. Requires: the model outlives it; one runner per model.
 class SequenceRunner {
  public:

@@ -67,7 +67,8 @@ struct GenerationResult {
 /// What one step did.
 struct StepOutput {
   bool idle = false;                  ///< nothing was there to do
-  Status status{};                    ///< not ok: the step failed and will be tried again, see Engine::step
+  Status status{};                    ///< not ok: the model failed, and the step will be tried again
+  bool gave_up = false;               ///< it has failed too often in a row, see Engine::step
   std::int64_t num_tokens = 0;        ///< rows
   std::int64_t num_seqs = 0;
   std::int64_t duration_ns = 0;

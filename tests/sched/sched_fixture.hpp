@@ -3,7 +3,7 @@
 
 #include <kvpage/cache/tiered_allocator.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/sim_tier.hpp>
 #include <kvpage/sched/simulator/toy_model.hpp>
 #include <kvpage/sched/simulator/toy_oracle.hpp>

@@ -30,8 +30,6 @@ TextModel open_text_model(const std::string& path) {
   return {std::move(file), std::move(tokenizer)};
 }
 
-bool LoadedModel::ends_answer(TokenId id) const { return std::binary_search(end_tokens.begin(), end_tokens.end(), id); }
-
 namespace {
 
 /// What would fit, of the options that were given: "a smaller --ctx (at most 512 fit) or ", or nothing.

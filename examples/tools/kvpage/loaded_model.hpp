@@ -46,8 +46,6 @@ struct LoadedModel {
   std::unique_ptr<ProgressBar> progress;
   std::unique_ptr<engine::LanguageModel> model;
   double load_s = 0;  ///< from opening the file to being ready
-
-  bool ends_answer(TokenId id) const;
 };
 
 /// The engine's settings that `options` ask for.

@@ -1,4 +1,4 @@
-/// \file What each verb of the command line was asked to do: plain values, filled by cli.cpp.
+/// \file What each verb of the command line was asked to do: plain values, filled where the options of the verb stand.
 #pragma once
 
 #include <cstdint>
@@ -105,7 +105,7 @@ struct BenchOptions {
   std::int64_t generate_tokens = 128;
   std::int64_t depth_tokens = 0;            ///< positions filled before the timed prompt
   std::uint64_t seed = 1;
-  std::int64_t batch = 0;                   ///< prompts at once; 0 = one, without the engine
+  std::int64_t batch = 0;                   ///< prompts at once; 0 = one prompt
   std::optional<std::string> requests;      ///< JSON lines; "-" = standard input
   std::optional<MixOptions> mix;            ///< without both: one case of random tokens
   EngineOptions engine;

@@ -1,6 +1,7 @@
 /// \file RequestField: what one field of a request line may hold, and where it goes.
 #pragma once
 
+#include "engine/sampling/check_request.hpp"
 #include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 #include "tools/kvpage/request_file.hpp"
@@ -55,10 +56,7 @@ struct FieldValue {
 namespace detail {
 
 inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
-inline constexpr std::int64_t kMostAnswers = 128;
-inline constexpr std::size_t kMostStops = 16;
-inline constexpr std::size_t kMostStopBytes = 256;
-inline constexpr std::size_t kMostBiases = 1024;
+using Most = engine::SamplingLimits;
 
 inline std::string read_id(const FieldValue& f) {
   if (!f.value.is_string() && !f.value.is_number_integer()) f.refuse("a text or an integer");
@@ -73,7 +71,7 @@ inline std::uint64_t read_seed(const FieldValue& f) {
 /// Both `{"id": bias, ..}` and `[[id, bias], ..]`.
 inline std::vector<LogitBias> read_logit_bias(const FieldValue& f) {
   if (!f.value.is_structured()) f.refuse("an object of biases by id");
-  if (f.value.size() > kMostBiases) f.refuse("of at most " + std::to_string(kMostBiases) + " ids");
+  if (std::ssize(f.value) > Most::kLogitBiases) f.refuse("of at most " + std::to_string(Most::kLogitBiases) + " ids");
   std::vector<LogitBias> biases;
   for (const auto& item : f.value.items()) {
     const bool pair = f.value.is_array() && item.value().is_array() && item.value().size() == 2;
@@ -88,12 +86,12 @@ inline std::vector<LogitBias> read_logit_bias(const FieldValue& f) {
 
 inline std::vector<std::string> read_stops(const FieldValue& f) {
   const nlohmann::json list = f.value.is_array() ? f.value : nlohmann::json::array({f.value});
-  if (list.size() > kMostStops) f.refuse("at most " + std::to_string(kMostStops) + " texts");
+  if (std::ssize(list) > Most::kStopStrings) f.refuse("at most " + std::to_string(Most::kStopStrings) + " texts");
   std::vector<std::string> stops;
   for (const auto& one : list) {
     const bool fits = one.is_string() && !one.get_ref<const std::string&>().empty() &&
-                      one.get_ref<const std::string&>().size() <= kMostStopBytes;
-    if (!fits) f.refuse("a text or texts of 1 to " + std::to_string(kMostStopBytes) + " bytes");
+                      one.get_ref<const std::string&>().size() <= Most::kStopStringBytes;
+    if (!fits) f.refuse("a text or texts of 1 to " + std::to_string(Most::kStopStringBytes) + " bytes");
     stops.push_back(one.get<std::string>());
   }
   return stops;
@@ -123,11 +121,11 @@ inline constexpr RequestField kRequestFields[] = {
     {"min_tokens", "no answer ends before; default 0",
      [](const FieldValue& f, TimedRequest& r) { r.request.min_tokens = f.integer(0, detail::kMostTokens); }},
     {"n", "answers, 1 to 128; default 1",
-     [](const FieldValue& f, TimedRequest& r) { r.request.n = f.integer(1, detail::kMostAnswers); }},
+     [](const FieldValue& f, TimedRequest& r) { r.request.n = f.integer(1, detail::Most::kAnswers); }},
     {"best_of", "answers that are computed, of which the n likeliest are kept",
-     [](const FieldValue& f, TimedRequest& r) { r.request.best_of = f.integer(1, detail::kMostAnswers); }},
+     [](const FieldValue& f, TimedRequest& r) { r.request.best_of = f.integer(1, detail::Most::kAnswers); }},
     {"beam", "width of a beam search, 1 to 128",
-     [](const FieldValue& f, TimedRequest& r) { r.request.beam_width = f.integer(1, detail::kMostAnswers); }},
+     [](const FieldValue& f, TimedRequest& r) { r.request.beam_width = f.integer(1, detail::Most::kAnswers); }},
     {"length_penalty", "of beams: score = log-probability / tokens^penalty, -16 to 16; default 1",
      [](const FieldValue& f, TimedRequest& r) { r.request.length_penalty = f.number(-16, 16); }},
     {"temperature", "0 = greedy, the default; to 100",

@@ -60,11 +60,7 @@ void RequestRun::wait_for_arrival() const {
 
 void RequestRun::step() {
   const engine::StepOutput& output = engine_.step();
-  if (output.status.code() == StatusCode::kDeviceError) {
-    const std::string cause = *newest_fault_ != '\0' ? std::string(": ") + newest_fault_ : "";
-    throw Failure(kExitRun, output.status.message() + cause);
-  }
-  if (!output.status.ok()) newest_fault_ = output.status.message();
+  if (output.gave_up) throw Failure(kExitRun, std::string("steps fail one after the other: ") + output.status.message());
   if (!output.idle) {
     record_.steps.push_back({.num_tokens = output.num_tokens, .num_seqs = output.num_seqs,
                              .used_blocks = engine_.cache().allocator().capacity().used, .duration_ns = output.duration_ns});

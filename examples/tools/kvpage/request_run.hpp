@@ -68,7 +68,6 @@ class RequestRun {
   std::int64_t output_tokens_ = 0;
   std::int64_t num_ended_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> in_flight_;  // by request id
-  const char* newest_fault_ = "";
 };
 
 }  // namespace kvpage::cli

@@ -86,8 +86,6 @@ struct Request {
   [[nodiscard]] std::int64_t final_tokens() const noexcept { return prompt_tokens + max_new_tokens - 1; }
   [[nodiscard]] bool decoding() const noexcept { return num_tokens() - num_computed == 1 && num_new_tokens() > 0; }
   [[nodiscard]] std::int64_t num_preemptions() const noexcept { return preempted_keep + preempted_demote + preempted_recompute; }
-  /// A child that waits for child 0 to compute the prompt.
-  [[nodiscard]] bool dormant() const noexcept { return child > 0 && !forked; }
 };
 
 KVPAGE_END_NAMESPACE

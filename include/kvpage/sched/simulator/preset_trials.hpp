@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/sched/presets.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/situation_loads.hpp>
 
 #include <string_view>

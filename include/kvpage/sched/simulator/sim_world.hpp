@@ -6,7 +6,7 @@
 #include <kvpage/sched/simulator/refusing_cache.hpp>
 #include <kvpage/sched/simulator/sim_action.hpp>
 #include <kvpage/sched/simulator/sim_book.hpp>
-#include <kvpage/sched/simulator/sim_policies.hpp>
+#include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/simulator/sim_tier.hpp>
 
 KVPAGE_BEGIN_NAMESPACE

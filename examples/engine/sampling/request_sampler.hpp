@@ -1,4 +1,4 @@
-/// \file RequestState: what the sampler keeps of a request in flight.
+/// \file RequestSampler: what the sampler keeps of a request in flight.
 #pragma once
 
 #include "engine/generation_request.hpp"
@@ -23,12 +23,12 @@ struct SampledAnswer {
 };
 
 /// A request in flight. It stays where it is: jobs point into it.
-class RequestState {
+class RequestSampler {
  public:
   /// `end_tokens` sorted. Requires: the request was checked; tokenizer and end tokens outlive this object.
-  RequestState(const GenerationRequest& request, std::span<const TokenId> end_tokens, const Tokenizer* tokenizer);
-  RequestState(const RequestState&) = delete;
-  RequestState& operator=(const RequestState&) = delete;
+  RequestSampler(const GenerationRequest& request, std::span<const TokenId> end_tokens, const Tokenizer* tokenizer);
+  RequestSampler(const RequestSampler&) = delete;
+  RequestSampler& operator=(const RequestSampler&) = delete;
 
   [[nodiscard]] bool is_beam() const noexcept { return beam_.has_value(); }
   /// End tokens and the request's own, sorted.
@@ -43,6 +43,9 @@ class RequestState {
 
   /// The scheduler took the token of this event, or the answer ended, or both.
   void on_event(const RequestEvent& event, StepOutput& output);
+  [[nodiscard]] std::span<const TokenId> tokens_of(std::uint32_t answer) const noexcept {
+    return beam_ ? beam_->ids(answer) : std::span<const TokenId>(samples_[answer].draft.ids);
+  }
   /// The answers, best first if there was a choice. The state is used up.
   [[nodiscard]] std::vector<Answer> take_answers();
 

@@ -55,7 +55,7 @@ class AnyAdmission {
   using Kinds = std::variant<ReserveChunk, ReservePrompt, ReserveFull, LearnedGrowth>;
   static constexpr std::size_t kNumKinds = std::variant_size_v<Kinds>;
 
-  AnyAdmission(const Kinds& admission = ReserveChunk{}) : admission_(admission) {}
+  AnyAdmission(const Kinds& admission = LearnedGrowth{}) : admission_(admission) {}
   [[nodiscard]] static AnyAdmission of(std::size_t kind) {
     const Kinds all[] = {ReserveChunk{}, ReservePrompt{}, ReserveFull{}, LearnedGrowth{}};
     return all[kind % kNumKinds];

@@ -1,5 +1,5 @@
-/// \file RequestState: jobs for rows, tokens into answers, answers to the client.
-#include "engine/sampling/request_state.hpp"
+/// \file RequestSampler: jobs for rows, tokens into answers, answers to the client.
+#include "engine/sampling/request_sampler.hpp"
 
 #include <kvpage/base/assert.hpp>
 
@@ -20,7 +20,7 @@ std::vector<TokenId> sorted_union(std::span<const TokenId> a, std::span<const To
 
 }  // namespace
 
-RequestState::RequestState(const GenerationRequest& request, std::span<const TokenId> end_tokens, const Tokenizer* tokenizer)
+RequestSampler::RequestSampler(const GenerationRequest& request, std::span<const TokenId> end_tokens, const Tokenizer* tokenizer)
     : params_(request.sampling),
       logit_bias_(request.logit_bias),
       stop_tokens_(sorted_union(request.ignore_eos ? std::span<const TokenId>{} : end_tokens, request.stop_tokens)),
@@ -48,17 +48,17 @@ RequestState::RequestState(const GenerationRequest& request, std::span<const Tok
   }
 }
 
-bool RequestState::ends(TokenId id) const noexcept { return std::binary_search(stop_tokens_.begin(), stop_tokens_.end(), id); }
+bool RequestSampler::ends(TokenId id) const noexcept { return std::binary_search(stop_tokens_.begin(), stop_tokens_.end(), id); }
 
 /// Takes the memory of an answer once it runs: steps shall take none.
-void RequestState::reserve(AnswerDraft& draft, std::int64_t room_tokens) const {
+void RequestSampler::reserve(AnswerDraft& draft, std::int64_t room_tokens) const {
   constexpr std::int64_t kBytesPerToken = 4;
   const std::int64_t tokens = std::clamp<std::int64_t>(max_tokens_, 1, std::max<std::int64_t>(1, room_tokens));
   draft.ids.reserve(static_cast<std::size_t>(tokens));
   draft.text.reserve(static_cast<std::size_t>(tokens * kBytesPerToken));
 }
 
-RowJob RequestState::job_for(const PlannedSample& sample, std::int64_t vocab_size, std::int64_t context_tokens) {
+RowJob RequestSampler::job_for(const PlannedSample& sample, std::int64_t vocab_size, std::int64_t context_tokens) {
   RowJob job;
   job.args.vocab_size = vocab_size;
   job.args.params = params_;
@@ -85,7 +85,7 @@ RowJob RequestState::job_for(const PlannedSample& sample, std::int64_t vocab_siz
   return job;
 }
 
-SampleResult RequestState::settle(std::uint32_t child, const RowResult& row) {
+SampleResult RequestSampler::settle(std::uint32_t child, const RowResult& row) {
   if (row.error) return {.status = SampleStatus::kError};
   SampledAnswer& answer = samples_[child];
   answer.pending = true;
@@ -95,7 +95,7 @@ SampleResult RequestState::settle(std::uint32_t child, const RowResult& row) {
   return {.token = row.token, .logprob = static_cast<float>(row.logprob), .stop = answer.draft.text.stopped()};
 }
 
-void RequestState::settle_beam(std::span<const RowResult> rows, std::span<SampleResult> results) {
+void RequestSampler::settle_beam(std::span<const RowResult> rows, std::span<SampleResult> results) {
   if (std::any_of(rows.begin(), rows.end(), [](const RowResult& row) { return row.error.has_value(); })) {
     std::fill(results.begin(), results.end(), SampleResult{.status = SampleStatus::kError});
     return;
@@ -109,11 +109,11 @@ void RequestState::settle_beam(std::span<const RowResult> rows, std::span<Sample
 }
 
 /// A token that was drawn for a step that was lost, or of an answer that was cancelled meanwhile.
-void RequestState::forget_pending(SampledAnswer& answer) {
+void RequestSampler::forget_pending(SampledAnswer& answer) {
   if (std::exchange(answer.pending, false)) answer.draft.text.rebuild(answer.draft.ids);
 }
 
-void RequestState::accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output) {
+void RequestSampler::accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output) {
   KVPAGE_ASSERT(answer.pending && answer.drawn.id == event.token, "the scheduler accepts the token that was drawn last");
   answer.pending = false;
   answer.draft.append(answer.drawn, answer.top, wants_logprobs());
@@ -126,7 +126,7 @@ void RequestState::accept(SampledAnswer& answer, const RequestEvent& event, Step
   if (wants_logprobs()) token.logprobs.push_back(answer.draft.logprobs.back());
 }
 
-void RequestState::on_event(const RequestEvent& event, StepOutput& output) {
+void RequestSampler::on_event(const RequestEvent& event, StepOutput& output) {
   if (beam_) {
     if (event.has_token) beam_->accept();
     if (event.finish != FinishReason::kNone) beam_finish_ = event.finish;
@@ -137,7 +137,7 @@ void RequestState::on_event(const RequestEvent& event, StepOutput& output) {
   if (event.finish != FinishReason::kNone) answer.draft.finish = event.finish;
 }
 
-std::vector<AnswerDraft> RequestState::best_samples() {
+std::vector<AnswerDraft> RequestSampler::best_samples() {
   std::vector<AnswerDraft> drafts;
   for (SampledAnswer& answer : samples_) {
     forget_pending(answer);
@@ -153,7 +153,7 @@ std::vector<AnswerDraft> RequestState::best_samples() {
   return drafts;
 }
 
-std::vector<Answer> RequestState::take_answers() {
+std::vector<Answer> RequestSampler::take_answers() {
   std::vector<AnswerDraft> drafts = beam_ ? beam_->take_best(num_answers_, beam_finish_) : best_samples();
   std::vector<Answer> answers;
   answers.reserve(drafts.size());
