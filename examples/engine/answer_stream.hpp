@@ -29,11 +29,15 @@ class Outbox {
     changed_.notify_one();
     return true;
   }
+  /// The model failed under this request; its result is still to come.
+  void fail(Status status) {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+  }
   /// The last thing that is put in.
-  void close(GenerationResult result, Status status) {
+  void close(GenerationResult result) {
     const std::lock_guard lock(mutex_);
     result_ = std::move(result);
-    status_ = status;
     changed_.notify_one();
   }
 

@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,8 @@ namespace kvpage::engine {
 ///
 /// The thread sleeps when nothing is in flight. A client that reads too slowly for its outbox loses its request, nobody else waits for it.
 /// When the model fails SchedulerConfig::max_aborts times in a row, all requests in flight end with that Status; later ones are tried.
+/// Errors: what `submit` of the engine throws (memory) reaches the client that asked. If a step throws, all streams end with kError and
+/// requests are refused from then on.
 /// Requires: the engine outlives it and is used by nobody else meanwhile. Threads: any.
 template <class EngineType>
 class AsyncEngine {
@@ -68,12 +71,36 @@ class AsyncEngine {
   }
 
   void run() {
-    while (open_mail()) {
-      cancel_abandoned();
-      deliver(engine_.step());
+    try {
+      while (open_mail()) {
+        cancel_abandoned();
+        deliver(engine_.step());
+      }
+      for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
+      while (!streams_.empty()) deliver(engine_.step());
+    } catch (...) {
+      end_everything();
     }
-    for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
-    while (!streams_.empty()) deliver(engine_.step());
+  }
+
+  /// A step threw: the engine is not touched again.
+  void end_everything() {
+    std::vector<Letter> letters;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      letters.swap(mailbox_);
+    }
+    refuse(letters);
+    for (const auto& [id, outbox] : streams_) {
+      GenerationResult result;
+      result.request = RequestId{id};
+      result.answers.resize(1);
+      result.answers.front().finish = FinishReason::kError;
+      outbox->fail({StatusCode::kDeviceError, "a step of the engine threw an exception"});
+      outbox->close(std::move(result));
+    }
+    streams_.clear();
   }
 
   /// Waits while there is nothing to do. False: this is the end.
@@ -97,15 +124,18 @@ class AsyncEngine {
     for (Letter& letter : letters) letter.answer.set_value(shutting_down());
   }
 
-  void accept(Letter& letter) {
+  void accept(Letter& letter) try {
+    auto outbox = std::make_shared<Outbox>(max_outbox_tokens_);
+    streams_.reserve(streams_.size() + 1);
     const auto ticket = engine_.submit(letter.request);
     if (!ticket) {
       letter.answer.set_value(Unexpected{ticket.error()});
       return;
     }
-    auto outbox = std::make_shared<Outbox>(max_outbox_tokens_);
     streams_.emplace(ticket->id.value, outbox);
     letter.answer.set_value(AnswerStream(*ticket, std::move(outbox)));
+  } catch (...) {
+    letter.answer.set_exception(std::current_exception());
   }
 
   void cancel_abandoned() {
@@ -119,17 +149,17 @@ class AsyncEngine {
       const auto found = streams_.find(token.request.value);
       if (found != streams_.end() && !found->second->push(token)) engine_.cancel(token.request);
     }
-    if (output.gave_up) {
-      failed_ = output.status;
-      for (const auto& [id, outbox] : streams_) engine_.cancel(RequestId{id});
+    for (const auto& [id, outbox] : streams_) {
+      if (!output.gave_up) break;
+      outbox->fail(output.status);
+      engine_.cancel(RequestId{id});
     }
     for (const GenerationResult& result : output.finished) {
       const auto found = streams_.find(result.request.value);
       if (found == streams_.end()) continue;
-      found->second->close(result, failed_);
+      found->second->close(result);
       streams_.erase(found);
     }
-    if (streams_.empty()) failed_ = Status{};
   }
 
   EngineType& engine_;
@@ -140,7 +170,6 @@ class AsyncEngine {
   bool stopping_ = false;        // under mutex_
   // Of the engine's thread:
   std::unordered_map<std::uint64_t, std::shared_ptr<Outbox>> streams_;
-  Status failed_{};
   std::thread thread_;  // last: it starts when everything else is there
 };
 

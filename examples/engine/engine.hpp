@@ -126,11 +126,11 @@ class Engine {
     StepCosts costs() const { return measured; }
     void on_event(const RequestEvent& event) { events.push_back(event); }
 
-    /// Moving averages: of a row in steps with chunks, of a step in which nobody has more than one, of a page that is copied.
+    /// Moving averages: of a row in steps with chunks, of a step of one answer alone, of a page that is copied.
     void learn_step(const BatchPlan& plan, std::int64_t duration_ns) {
       const std::int64_t rows = plan.num_tokens();
       if (rows == 0) return;
-      if (rows == plan.num_seqs()) {
+      if (rows == 1) {
         approach(measured.decode_ns_per_token, duration_ns);
       } else if (rows >= kChunkRows) {
         approach(measured.prefill_ns_per_token, duration_ns / rows);
@@ -188,9 +188,9 @@ class Engine {
     if (trace_) trace_.transfers(plan);
     const std::int64_t sealed_ns = env_.now_ns();
     const auto promotions = cache_.begin_step(plan);
-    const std::int64_t begin_ns = env_.now_ns();
-    env_.learn_transfers(plan, begin_ns - sealed_ns);
+    env_.learn_transfers(plan, env_.now_ns() - sealed_ns);
     if (observer_) observer_(plan);
+    const std::int64_t begin_ns = env_.now_ns();
     output_.status = compute(plan);
     if (output_.status.ok()) {
       env_.learn_step(plan, env_.now_ns() - begin_ns);

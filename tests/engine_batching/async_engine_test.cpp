@@ -135,6 +135,40 @@ TEST_CASE("engine.async.the_end_of_the_engine_ends_every_stream", "[engine]") {
   CHECK(engine.num_requests() == 0);
 }
 
+TEST_CASE("engine.async.a_failure_belongs_to_the_requests_that_were_in_flight", "[engine]") {
+  const TinyFile file(plain_model());
+  const auto inner = file.load(roomy());
+  HookedModel model(*inner);
+  std::atomic<int> failures_left = 3;
+  std::promise<void> third_failure, other_is_there;
+  auto others = other_is_there.get_future();
+  model.before_forward = [&](const kvpage::BatchPlan&) {
+    if (failures_left <= 0) return kvpage::Status();
+    if (--failures_left == 0) {
+      third_failure.set_value();
+      others.wait();  // the next request is submitted while this step is running
+    }
+    return kvpage::Status(kvpage::StatusCode::kCapacity, "planted");
+  };
+  SystemEnv env;
+  RealEngine engine(model, small_steps(), {}, env, {}, nullptr);
+  Async async(engine);
+  auto first = async.submit(ask(some_ids(10), 5));
+  REQUIRE(first);
+  third_failure.get_future().wait();
+  std::thread late([&] {
+    auto second = async.submit(ask(some_ids(12), 5));
+    REQUIRE(second);
+    CHECK(second->wait().answers.front().ids.size() == 5);
+    CHECK(second->status().ok());
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // most likely the letter is in the box by now; right either way
+  other_is_there.set_value();
+  late.join();
+  CHECK_FALSE(first->next());
+  CHECK(std::string(first->status().message()) == "planted");
+}
+
 TEST_CASE("engine.async.a_broken_model_ends_requests_with_its_status_and_later_ones_are_tried", "[engine]") {
   const TinyFile file(plain_model());
   const auto inner = file.load(roomy());

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -18,7 +20,10 @@ using kvpage::RequestId;
 /// Gives each request the tokens 0, 1, 2 ... up to max_tokens, one per step; refuses empty prompts.
 class CountingEngine {
  public:
+  int throws_in = -1;  ///< steps until one throws; -1 = none does
+
   kvpage::Expected<kvpage::Ticket, kvpage::Refusal> submit(const GenerationRequest& request) {
+    if (request.max_tokens < 0) throw std::bad_alloc();
     if (request.prompt_ids.empty()) return kvpage::Unexpected{kvpage::Refusal{.kind = kvpage::RefusalKind::kEmptyPrompt}};
     open_[next_].request = RequestId{next_};
     open_[next_].answers.resize(1);
@@ -32,6 +37,8 @@ class CountingEngine {
     return true;
   }
   const StepOutput& step() {
+    if (throws_in == 0) throw std::runtime_error("planted");
+    if (throws_in > 0) --throws_in;
     output_ = StepOutput{};
     for (auto at = open_.begin(); at != open_.end();) {
       Answer& answer = at->second.answers.front();
@@ -101,6 +108,23 @@ TEST_CASE("engine.async.threads_share_nothing_unguarded", "[engine][race]") {
     for (std::thread& client : clients) client.join();
   }
   CHECK(right == kClients * kTurns);
+}
+
+TEST_CASE("engine.async.exceptions_reach_those_whom_they_concern", "[engine][race]") {
+  CountingEngine engine;
+  engine.throws_in = 50;
+  AsyncEngine<CountingEngine> async(engine, 1000);
+  CHECK_THROWS_AS(async.submit(wish(-1)), std::bad_alloc);
+  auto stream = async.submit(wish(1'000'000));
+  REQUIRE(stream);
+  std::int64_t tokens = 0;
+  while (stream->next()) ++tokens;
+  CHECK(tokens > 0);
+  CHECK_FALSE(stream->status().ok());
+  CHECK(stream->result().answers.front().finish == FinishReason::kError);
+  const auto refused = async.submit(wish(1));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == kvpage::RefusalKind::kShuttingDown);
 }
 
 TEST_CASE("engine.async.the_end_races_with_clients_that_come", "[engine][race]") {

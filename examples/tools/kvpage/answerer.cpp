@@ -140,9 +140,11 @@ Ticket Answerer::submit(const engine::GenerationRequest& request) {
 
 engine::StepOutput Answerer::step(const InterruptScope& interrupt, RequestId id) {
   if (interrupt.requested()) engine_.cancel(id);
-  const engine::StepOutput& output = engine_.step();
-  if (!output.status.ok()) throw Failure(kExitRun, output.status.message());
-  return output;
+  engine::StepOutput output = engine_.step();
+  if (!output.gave_up) return output;
+  engine_.cancel(id);
+  engine_.step();  // takes the end of the request, so that the next one starts with nothing in flight
+  throw Failure(kExitRun, std::string("the model failed again and again: ") + output.status.message());
 }
 
 /// Rows of the prompt that are there when the step is over. Nothing is shown for one token alone: that is a step of the answer.
