@@ -10,7 +10,7 @@
 
 namespace kvpage_test {
 
-inline Policies with_order(const kvpage::AnyOrder& order) { return {order, {}, {}}; }
+inline Policies with_order(const kvpage::AnyOrder& order) { return {order, kvpage::AnyAdmission{kvpage::ReserveChunk{}}, {}}; }
 inline Policies with_admission(const kvpage::AnyAdmission::Kinds& admission) { return {{}, kvpage::AnyAdmission{admission}, {}}; }
 
 /// One request of a mixed load.

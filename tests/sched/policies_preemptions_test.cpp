@@ -62,7 +62,8 @@ TEST_CASE("sched.policies.preemption.by_cost_takes_what_loses_least_per_block", 
 TEST_CASE("sched.policies.preemption.the_scheduler_takes_the_cheapest", "[sched]") {
   int checked = 0;
   for (std::int64_t pool = 18; pool < 34; ++pool) {
-    SchedFixture f{{.num_blocks = pool, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 4}, {}};
+    SchedFixture f{{.num_blocks = pool, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 4},
+                   with_admission(ReserveChunk{})};
     REQUIRE(f.submit(0, tokens_from(0, 4), 60));
     REQUIRE(f.submit(1, tokens_from(10, 22), 40));
     REQUIRE(f.submit(2, tokens_from(60, 23), 40));
