@@ -47,8 +47,14 @@ inline Tokens tokens_from(kvpage::TokenId first, std::size_t count) {
   return tokens;
 }
 
+/// Any admission. A test that names none fills the pool: the most preemptions.
+struct TestAdmission : kvpage::AnyAdmission {
+  TestAdmission(const Kinds& admission = kvpage::ReserveChunk{}) : AnyAdmission(admission) {}
+  TestAdmission(const AnyAdmission& admission) : AnyAdmission(admission) {}
+};
+
 /// Every policy behind one type: the tests compile one scheduler.
-using Policies = kvpage::SchedulerPolicies<kvpage::AnyOrder, kvpage::AnyAdmission>;
+using Policies = kvpage::SchedulerPolicies<kvpage::AnyOrder, TestAdmission>;
 
 class SchedFixture {
  public:
