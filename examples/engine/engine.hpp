@@ -108,8 +108,8 @@ class Engine {
 
   /// Takes row and blocks of a running request; it goes on later with the same text. Returns how many of its answers lost them.
   std::int64_t preempt(RequestId id) { return scheduler_.preempt(id); }
-  /// Gives a request another priority. False when no such request is in flight.
-  bool set_priority(RequestId id, std::int64_t priority) { return scheduler_.set_priority(id, priority); }
+  /// Gives a request another priority. The value is false when no such request is in flight. Errors: kBadParameter.
+  Expected<bool, Refusal> set_priority(RequestId id, std::int64_t priority) { return scheduler_.set_priority(id, priority); }
   /// Refuses new requests from now on; those in flight go on.
   void shut_down() noexcept { scheduler_.shut_down(); }
 

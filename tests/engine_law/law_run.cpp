@@ -37,7 +37,7 @@ class Watch final : public LawControls {
 
   void submit(const GenerationRequest& request) override { accept(request); }
   std::int64_t preempt() override { return engine_.preempt(*subject_); }
-  void set_priority(std::int64_t priority) override { REQUIRE(engine_.set_priority(*subject_, priority)); }
+  void set_priority(std::int64_t priority) override { REQUIRE(engine_.set_priority(*subject_, priority).value()); }
 
   LawOutcome run(const GenerationRequest& subject) {
     for (const GenerationRequest& request : condition_.before) accept(request);

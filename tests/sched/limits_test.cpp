@@ -66,6 +66,33 @@ TEST_CASE("sched.limits.a_deadline_that_cannot_be_met_is_refused_if_asked", "[sc
   }
 }
 
+TEST_CASE("sched.limits.numbers_that_no_request_can_have_are_refused", "[sched]") {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
+  const Policies priorities{AnyOrder{PriorityOrder{}}, {}, {}};
+  for (const bool reject : {false, true}) {
+    SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 4, .reject_infeasible = reject}, priorities};
+    f.env.time_ns = 5;
+    for (const std::int64_t bad : {std::int64_t{-1}, kFirst}) {
+      const auto refused = f.submit(1, tokens_from(0, 4), 4, {.priority = bad});
+      check_refused(refused, {RefusalKind::kBadParameter, bad, 0});
+      CHECK(std::string(describe(refused.error())) == "priority must be in [0, 1000000], where 0 is the most urgent");
+      check_refused(f.submit(1, tokens_from(0, 4), 4, {.start_by_ns = bad}), {RefusalKind::kBadParameter, bad, 0});
+      check_refused(f.submit(1, tokens_from(0, 4), 4, {.finish_by_ns = bad}), {RefusalKind::kBadParameter, bad, 0});
+    }
+    for (const std::int64_t bad : {kMaxPriority + 1, kLast}) {
+      check_refused(f.submit(1, tokens_from(0, 4), 4, {.priority = bad}), {RefusalKind::kBadParameter, bad, kMaxPriority});
+    }
+    REQUIRE(f.submit(1, tokens_from(0, 4), 4, {.priority = kMaxPriority, .start_by_ns = kLast, .finish_by_ns = kLast}));
+    check_refused(f.scheduler.set_priority(RequestId{1}, -1), {RefusalKind::kBadParameter, -1, 0});
+    check_refused(f.scheduler.set_priority(RequestId{1}, kLast), {RefusalKind::kBadParameter, kLast, kMaxPriority});
+    CHECK(f.scheduler.find(RequestId{1})->priority == kMaxPriority);
+    CHECK(f.scheduler.set_priority(RequestId{1}, 3).value());
+    CHECK_FALSE(f.scheduler.set_priority(RequestId{2}, 3).value());
+    f.run();
+  }
+}
+
 TEST_CASE("sched.limits.a_refused_parameter_names_itself", "[sched]") {
   const Refusal refusal{RefusalKind::kBadParameter, 7, 5, "tokens", "logit_bias names a token outside of the vocabulary"};
   CHECK(std::string(describe(refusal)) == "logit_bias names a token outside of the vocabulary");

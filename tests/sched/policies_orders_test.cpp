@@ -126,6 +126,30 @@ TEMPLATE_TEST_CASE("sched.policies.order.key_is_static_and_total", "[sched]", KV
   keys_stay(order);
 }
 
+TEST_CASE("sched.policies.order.priorities_never_overflow_the_clock", "[sched]") {
+  constexpr std::int64_t kYear = 31'557'600'000'000'000;
+  Request early{std::pmr::get_default_resource()}, late{std::pmr::get_default_resource()};
+  early.arrival_ns = kYear, late.arrival_ns = 2 * kYear;
+  for (const std::int64_t age_ns : {std::int64_t{0}, std::int64_t{1}, std::int64_t{10'000'000'000}, kYear, PriorityOrder::kNeverAges - 1}) {
+    PriorityOrder order;
+    order.age_ns = age_ns;
+    std::int64_t last = 0;
+    for (const std::int64_t priority : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{999}, kMaxPriority}) {
+      early.priority = late.priority = priority;
+      INFO("age " << age_ns << " priority " << priority);
+      CHECK(order.rank(early) >= last);
+      CHECK(order.rank(late) >= order.rank(early));
+      last = order.rank(early);
+    }
+  }
+  PriorityOrder strict;
+  strict.age_ns = PriorityOrder::kNeverAges;
+  early.priority = 2, late.priority = 1;
+  CHECK(strict.rank(late) < strict.rank(early));
+  late.priority = 2;
+  CHECK(strict.rank(late) == strict.rank(early));  // by submission
+}
+
 TEMPLATE_TEST_CASE("sched.policies.order.serves_as_told", "[sched]", KVPAGE_ALL_ORDERS) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     serves_as_told(TestType{}, 1, seed);

@@ -125,10 +125,11 @@ class ContinuousScheduler {
     return count;
   }
 
-  /// Gives a request another base priority; its place in the order follows. Returns false when no such request is in flight.
-  /// Requires: no plan open, no step sealed.
-  bool set_priority(RequestId id, std::int64_t priority) {
+  /// Gives a request another base priority; its place in the order follows. The value is false when no such request is in flight.
+  /// Requires: no plan open, no step sealed. Errors: kBadParameter outside of [0, kMaxPriority]; nothing has changed.
+  Expected<bool, Refusal> set_priority(RequestId id, std::int64_t priority) {
     KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kIdle, "set_priority is called between steps");
+    if (const auto checked = detail::check_priority(priority); !checked) return Unexpected{checked.error()};
     const std::uint32_t family = core_.requests.find(id);
     if (family == kNoRequestSlot) return false;
     core_.requests.for_each_open(family, [&](std::uint32_t slot) { detail::change_priority(core_, slot, priority); });

@@ -37,6 +37,9 @@ enum class FinishReason : std::uint8_t {
   kError,      ///< its row could not be sampled (NaN logits, empty mask)
 };
 
+/// The least urgent priority; the most urgent one is 0.
+inline constexpr std::int64_t kMaxPriority = 1'000'000;
+
 /// A request as it is submitted. Spans are copied.
 struct RequestSpec {
   RequestId id{};
@@ -47,7 +50,7 @@ struct RequestSpec {
   NamespaceId name_space{};
   std::span<const TokenId> stop_tokens{};
   std::optional<std::uint64_t> seed{};  ///< of its draws; drawn from the environment when missing
-  std::int64_t priority = 0;        ///< 0 = most urgent; offline work has a large one
+  std::int64_t priority = 0;        ///< [0, kMaxPriority], 0 = most urgent; offline work has a large one
   std::uint32_t tenant = 0;
   std::int64_t start_by_ns = 0;     ///< 0 = none; ends with kDeadline when it still waits then
   std::int64_t finish_by_ns = 0;    ///< 0 = none; ends with kDeadline and its partial text
@@ -65,7 +68,7 @@ enum class RefusalKind : std::uint8_t {
   kQueueTokensFull,
   kTenantFull,
   kShuttingDown,
-  kBadParameter,     ///< a parameter that the scheduler does not look at itself; Refusal::what names it
+  kBadParameter,     ///< a parameter outside of its range; Refusal::what names it
   kInfeasible,       ///< its deadline cannot be met (SchedulerConfig::reject_infeasible)
 };
 inline constexpr std::int64_t kNumRefusalKinds = 11;

@@ -11,6 +11,21 @@ inline Unexpected<Refusal> refuse_request(RefusalKind kind, std::int64_t value, 
   return {Refusal{kind, value, limit, unit}};
 }
 
+/// Numbers that are wrong whatever else is in flight.
+[[nodiscard]] inline Expected<void, Refusal> check_priority(std::int64_t priority) noexcept {
+  if (priority >= 0 && priority <= kMaxPriority) return {};
+  return Unexpected{Refusal{RefusalKind::kBadParameter, priority, priority < 0 ? 0 : kMaxPriority, "",
+                            "priority must be in [0, 1000000], where 0 is the most urgent"}};
+}
+[[nodiscard]] inline Expected<void, Refusal> check_numbers(const RequestSpec& spec) noexcept {
+  const auto negative = [](std::int64_t value, const char* what) {
+    return Unexpected{Refusal{RefusalKind::kBadParameter, value, 0, "ns", what}};
+  };
+  if (spec.start_by_ns < 0) return negative(spec.start_by_ns, "start_by_ns must not be negative; 0 = no deadline");
+  if (spec.finish_by_ns < 0) return negative(spec.finish_by_ns, "finish_by_ns must not be negative; 0 = no deadline");
+  return check_priority(spec.priority);
+}
+
 /// KV blocks that the answers need at the end, when each has `new_tokens`.
 template <class Core>
 std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_t new_tokens) {
@@ -65,6 +80,7 @@ Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spe
   if (core.requests.find(spec.id) != kNoRequestSlot) {
     return refuse_request(RefusalKind::kDuplicateId, static_cast<std::int64_t>(spec.id.value), 0, "id");
   }
+  if (const auto numbers = check_numbers(spec); !numbers) return Unexpected{numbers.error()};
   auto ticket = clamp_to_limits(core, spec);
   if (!ticket) return ticket;
   if (core.waiting_requests >= limits.max_waiting) {

@@ -115,7 +115,10 @@ class Simulation {
   void flip(const SimAction& action) {
     const RequestId id = world_.pick_rare(action.b);
     world_.count(SimKind::kFlip, world_.scheduler.find(id));
-    world_.scheduler.set_priority(id, action.a % 5);
+    const auto& requests = world_.book.requests;
+    const bool in_flight = id.value < requests.size() && !requests[id.value].answers.empty() && !requests[id.value].over;
+    world_.book.check(world_.scheduler.set_priority(id, action.a % 5).value() == in_flight,
+                       "a flip says whether the request is in flight", static_cast<std::int64_t>(id.value));
   }
   void reset() {
     world_.count_all(SimKind::kReset);
