@@ -22,7 +22,7 @@ void check_refused(const Result& result, const Refused& expected) {
 }  // namespace
 
 TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sched]") {
-  SchedulerConfig config{.budget_tokens = 32, .max_seqs = 4, .context_limit = 60, .max_waiting = 3, .max_waiting_tokens = 40,
+  SchedulerConfig config{.budget_tokens = 32, .max_seqs = 4, .context_limit = 60, .max_waiting = 3, .max_waiting_tokens = 60,
                          .max_tenant_requests = 2};
   SchedFixture f{kPool, config};
   check_refused(f.submit(1, {}, 4), {RefusalKind::kEmptyPrompt, 0, 1});
@@ -31,7 +31,7 @@ TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sche
   check_refused(f.submit(1, tokens_from(0, 60), 4), {RefusalKind::kContextLimit, 60, 60});
   REQUIRE(f.submit(1, tokens_from(0, 10), 4, {.tenant = 5}));
   check_refused(f.submit(1, tokens_from(0, 4), 4), {RefusalKind::kDuplicateId, 1, 0});
-  check_refused(f.submit(2, tokens_from(0, 31), 4), {RefusalKind::kQueueTokensFull, 41, 40});
+  check_refused(f.submit(2, tokens_from(0, 43), 4), {RefusalKind::kQueueTokensFull, 61, 60});
   REQUIRE(f.submit(2, tokens_from(0, 10), 4, {.tenant = 5}));
   check_refused(f.submit(3, tokens_from(0, 4), 4, {.tenant = 5}), {RefusalKind::kTenantFull, 3, 2});
   REQUIRE(f.submit(3, tokens_from(0, 10), 4));
@@ -45,6 +45,47 @@ TEST_CASE("sched.limits.every_refusal_says_which_number_and_which_limit", "[sche
   check_refused(g.submit(1, tokens_from(0, 62), 4, {.num_samples = 4, .beam = true}), {RefusalKind::kNeverFits, 15 + 4 * 2, 16});
   CHECK(g.submit(1, tokens_from(0, 40), 40, {.num_samples = 2, .beam = true}).value().limit_reason == FinishReason::kCapacity);
   g.scheduler.cancel(RequestId{1});
+}
+
+TEST_CASE("sched.limits.a_full_queue_is_bounded_in_memory", "[sched]") {
+  class Counting : public std::pmr::memory_resource {
+   public:
+    std::size_t bytes = 0;
+
+   private:
+    void* do_allocate(std::size_t size, std::size_t align) override {
+      bytes += size;
+      return std::pmr::get_default_resource()->allocate(size, align);
+    }
+    void do_deallocate(void* p, std::size_t size, std::size_t align) override {
+      bytes -= size;
+      std::pmr::get_default_resource()->deallocate(p, size, align);
+    }
+    bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+  };
+  constexpr std::int64_t kLimit = 100'000;
+  for (const std::int64_t n : {1, 8, 100}) {
+    for (const bool beam : {false, true}) {
+      const std::int64_t each = (100 + 400) * n * (beam && n > 1 ? 2 : 1);
+      Counting memory;
+      SchedFixture f{{.num_blocks = 20'000, .block_size = 4, .max_seqs = 128},
+                     {.budget_tokens = 256, .max_seqs = 128, .max_waiting_tokens = kLimit}, {}, {.resource = &memory}};
+      std::int64_t id = 0;
+      const auto submit = [&] { return f.submit(static_cast<std::uint64_t>(id), tokens_from(0, 100), 400, {.num_samples = n, .beam = beam}); };
+      auto ticket = submit();
+      for (; ticket; ticket = submit()) ++id;
+      INFO(n << " answers, beam " << beam << ": " << id << " requests, " << memory.bytes << " bytes");
+      CHECK(id == kLimit / each);
+      check_refused(ticket, {RefusalKind::kQueueTokensFull, (id + 1) * each, kLimit});
+      CHECK(memory.bytes <= static_cast<std::size_t>(kLimit) * sizeof(TokenId) + static_cast<std::size_t>(id * n + 256) * 2 * sizeof(Request));
+      for (std::int64_t done = 0; done < id; ++done) CHECK(f.scheduler.cancel(RequestId{static_cast<std::uint64_t>(done)}));
+      CHECK(submit().has_value());  // all of it was given back
+    }
+  }
+  SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 4, .max_waiting_tokens = 40}};
+  const auto never = f.submit(1, tokens_from(0, 5), 6, {.num_samples = 4});
+  check_refused(never, {RefusalKind::kQueueTokensFull, 44, 40});
+  CHECK(std::string(describe(never.error())).find("alone") != std::string::npos);  // later does not help
 }
 
 TEST_CASE("sched.limits.a_deadline_that_cannot_be_met_is_refused_if_asked", "[sched]") {

@@ -91,7 +91,7 @@ struct Refusal {
     case RefusalKind::kNeverFits: return "the request needs more KV blocks than the whole pool has";
     case RefusalKind::kDuplicateId: return "a request of this id is in flight";
     case RefusalKind::kQueueFull: return "the waiting queue is full (max_waiting): try again later";
-    case RefusalKind::kQueueTokensFull: return "the waiting queue holds too many tokens (max_waiting_tokens): try again later";
+    case RefusalKind::kQueueTokensFull: return "the waiting queue has no room for so many tokens (max_waiting_tokens): try again later";
     case RefusalKind::kTenantFull: return "this tenant has too many requests in flight (max_tenant_requests)";
     case RefusalKind::kShuttingDown: return "the scheduler accepts no more requests";
     case RefusalKind::kBadParameter: return "a parameter is outside of its range";

@@ -84,6 +84,11 @@ struct Request {
   [[nodiscard]] std::int64_t num_new_tokens() const noexcept { return num_tokens() - prompt_tokens; }
   /// Tokens whose keys and values it will need at its end: the last token is never computed.
   [[nodiscard]] std::int64_t final_tokens() const noexcept { return prompt_tokens + max_new_tokens - 1; }
+  /// Tokens that memory was taken for in submit: those of every answer it stands for, to the end; twice for a beam, which is reordered.
+  [[nodiscard]] std::int64_t room_tokens() const noexcept {
+    const bool for_all = beam || !forked;
+    return (prompt_tokens + max_new_tokens) * (for_all ? num_children : 1) * (beam ? 2 : 1);
+  }
   [[nodiscard]] bool decoding() const noexcept { return num_tokens() - num_computed == 1 && num_new_tokens() > 0; }
   [[nodiscard]] std::int64_t num_preemptions() const noexcept { return preempted_keep + preempted_demote + preempted_recompute; }
 };

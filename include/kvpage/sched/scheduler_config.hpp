@@ -15,7 +15,7 @@ struct SchedulerConfig {
   std::int64_t chunk_align = 1;           ///< a chunk that does not end its sequence ends at a multiple; 1 if kernels are row-invariant
   std::int64_t context_limit = std::numeric_limits<std::int64_t>::max() / 4;  ///< tokens of prompt and answer
   std::int64_t max_waiting = 1024;        ///< requests in the queue
-  std::int64_t max_waiting_tokens = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_waiting_tokens = std::int64_t{64} << 20;  ///< tokens that the queue has room for, see Request::room_tokens; 256 MB
   std::int64_t max_tenant_requests = std::numeric_limits<std::int64_t>::max();  ///< in flight
   std::int64_t max_samples = 128;         ///< answers of one request
   std::int64_t starve_after_ns = 60'000'000'000;  ///< a request that waited so long goes before all others

@@ -134,7 +134,7 @@ struct SchedulerCore {
     r.waiting_since_ns = now_ns;
     waiting.push(slot, r.key, r.lane);
     if (r.child == 0) ++waiting_requests;
-    waiting_tokens += r.num_tokens();
+    waiting_tokens += r.room_tokens();
   }
   void dequeue(std::uint32_t slot) {
     Request& r = requests[slot];
@@ -142,7 +142,7 @@ struct SchedulerCore {
     r.queued = false;
     waiting.remove(slot, r.lane);
     if (r.child == 0) --waiting_requests;
-    waiting_tokens -= r.num_tokens();
+    waiting_tokens -= r.room_tokens();
   }
 
   /// A tenant that comes back gets no credit for its absence: it is lifted to the least among those that wait or run.

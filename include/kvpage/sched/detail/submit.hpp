@@ -66,6 +66,21 @@ Expected<Ticket, Refusal> clamp_to_limits(const Core& core, const RequestSpec& s
   return ticket;
 }
 
+/// Refuses a request for which the queue has no room.
+template <class Core>
+Expected<void, Refusal> check_queue(const Core& core, const RequestSpec& spec, std::int64_t max_new_tokens) {
+  const SchedulerConfig& limits = core.config;
+  if (core.waiting_requests >= limits.max_waiting) {
+    return refuse_request(RefusalKind::kQueueFull, core.waiting_requests + 1, limits.max_waiting, "requests");
+  }
+  const std::int64_t length = static_cast<std::int64_t>(spec.prompt.size()) + max_new_tokens;
+  const std::int64_t room = length * spec.num_samples * (spec.beam && spec.num_samples > 1 ? 2 : 1);
+  if (room <= limits.max_waiting_tokens - core.waiting_tokens) return {};
+  const bool alone = room > limits.max_waiting_tokens;
+  return Unexpected{Refusal{RefusalKind::kQueueTokensFull, (alone ? 0 : core.waiting_tokens) + room, limits.max_waiting_tokens, "tokens",
+                            alone ? "the answers of this request alone have more tokens than max_waiting_tokens: ask for fewer" : ""}};
+}
+
 template <class Core>
 Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spec) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
@@ -83,12 +98,7 @@ Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spe
   if (const auto numbers = check_numbers(spec); !numbers) return Unexpected{numbers.error()};
   auto ticket = clamp_to_limits(core, spec);
   if (!ticket) return ticket;
-  if (core.waiting_requests >= limits.max_waiting) {
-    return refuse_request(RefusalKind::kQueueFull, core.waiting_requests + 1, limits.max_waiting, "requests");
-  }
-  if (prompt > limits.max_waiting_tokens - core.waiting_tokens) {
-    return refuse_request(RefusalKind::kQueueTokensFull, core.waiting_tokens + prompt, limits.max_waiting_tokens, "tokens");
-  }
+  if (const auto queue = check_queue(core, spec, ticket->max_new_tokens); !queue) return Unexpected{queue.error()};
   const auto tenant = core.tenants.find(spec.tenant);
   if (tenant != core.tenants.end() && tenant->second.num_requests >= limits.max_tenant_requests) {
     return refuse_request(RefusalKind::kTenantFull, tenant->second.num_requests + 1, limits.max_tenant_requests, "requests");
