@@ -79,6 +79,9 @@ struct Request {
   std::uint64_t planned_in = 0;    ///< ... gives it rows or blocks
   std::uint64_t kept_in = 0;       ///< ... takes its row
   std::uint64_t victim_in = 0;     ///< ... takes its blocks
+  std::uint64_t held_in = 0;       ///< ... lets it wait for another prompt
+  std::uint64_t bypassed_in = 0;   ///< ... lets others overtake it, bypassed_now times
+  std::int64_t bypassed_now = 0;
 
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(tokens.size()); }
   [[nodiscard]] std::int64_t num_new_tokens() const noexcept { return num_tokens() - prompt_tokens; }

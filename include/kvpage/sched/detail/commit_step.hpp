@@ -18,6 +18,7 @@ class StepCommit {
   void run() {
     step_.stage = StepStage::kIdle;
     step_.ended.clear(), step_.forks.clear();
+    count_plan();
     if constexpr (Core::kTiered) finish_transfers(core_, promotions_);
     for (const PlannedRow& row : step_.rows) {
       if (!row.loads) advance(row);
@@ -39,6 +40,25 @@ class StepCommit {
 
  private:
   [[nodiscard]] Request& request(std::uint32_t slot) const noexcept { return core_.requests[slot]; }
+
+  /// What the plan did counts now that its step has run. Whoever waited for it may have ended since, and another have its slot.
+  void count_plan() {
+    for (const PlannedRow& row : step_.rows) {
+      if (!row.admitted) continue;
+      request(row.slot).cached_tokens += row.hit_tokens;
+      core_.stats.cached_tokens += row.hit_tokens;
+      ++core_.stats.admissions;
+    }
+    for (const std::uint32_t slot : step_.bypassed) {
+      Request& r = request(slot);
+      if (r.bypassed_in != step_.serial) continue;
+      r.bypassed += r.bypassed_now;
+      core_.stats.bypasses += r.bypassed_now;
+    }
+    for (const std::uint32_t slot : step_.held) request(slot).held_steps += request(slot).held_in == step_.serial ? 1 : 0;
+    core_.stats.window_released += step_.window_released;
+    core_.stats.block_copies += static_cast<std::int64_t>(step_.batch.copies.size());
+  }
 
   /// The rows of all answers of a beam that sample together, else one row.
   [[nodiscard]] std::span<const PlannedRow> unit_at(std::size_t i) const {

@@ -55,6 +55,12 @@ struct EndedAnswer {
   RequestEvent event{};
 };
 
+/// Who was admitted since nobody ran.
+struct FormedBatch {
+  std::int64_t size = 0;
+  bool closed = false;  ///< it is full, or everybody who was there is in it
+};
+
 enum class StepStage : std::uint8_t { kIdle, kOpen, kSealed };
 
 template <class Transaction>
@@ -65,12 +71,13 @@ struct PlanRecord {
   std::vector<Victim> victims;
   std::vector<PlannedLoad> loads;
   std::vector<std::uint32_t> load_slots;  // held, one after the other; kNoTierSlot where no page is needed
-  std::vector<std::uint32_t> bypassed;  // slots, once per overtaking
+  std::vector<std::uint32_t> bypassed;  // slots that were overtaken, see Request::bypassed_in
   std::vector<std::uint32_t> held;      // slots that wait for a prompt in the making
   std::vector<PlannedFork> forks;
   std::vector<EndedAnswer> ended;
   std::optional<Transaction> txn;
   StepId id{};
+  FormedBatch batch_before{};
   std::uint64_t serial = 0;
   std::uint32_t leader = kNoRequestSlot;
   std::int64_t window_released = 0;
@@ -79,7 +86,7 @@ struct PlanRecord {
   StepStage stage = StepStage::kIdle;
 
   void reserve(std::size_t num_rows, std::size_t num_tokens, std::size_t num_groups) {
-    rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), bypassed.reserve(num_rows), held.reserve(128);
+    rows.reserve(num_rows), unsorted.reserve(num_rows), victims.reserve(2 * num_rows), held.reserve(128);
     loads.reserve(num_rows), forks.reserve(num_rows), ended.reserve(num_rows);
     batch.sequences.reserve(num_rows), batch.owners.reserve(num_rows), batch.kv_lens.reserve(num_rows);
     batch.logit_rows.reserve(num_rows), batch.samples.reserve(num_rows), batch.copies.reserve(2 * num_rows);

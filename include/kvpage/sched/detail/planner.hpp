@@ -16,7 +16,7 @@ class Planner : public AdmissionPlanner<Core> {
     const bool empty = core_.running.empty();
     step_.leader = find_leader();
     if (!empty && !new_leader_takes_over()) this->plan_running(step_.leader);
-    const bool closed = core_.policies.order.kOnlyWhenEmpty && !empty && core_.batch_closed;
+    const bool closed = core_.policies.order.kOnlyWhenEmpty && !empty && core_.batch.closed;
     if (!closed) admit_urgent();
     plan_others();
     if (closed) return;
@@ -127,15 +127,18 @@ class Planner : public AdmissionPlanner<Core> {
         if (static_cast<std::int64_t>(core_.blocked.size()) >= core_.config.max_examined) return;
         continue;
       }
-      for (const std::uint32_t passed : core_.blocked) step_.bypassed.push_back(passed);
+      for (const std::uint32_t passed : core_.blocked) count_bypass(passed);
       if (std::any_of(core_.blocked.begin(), core_.blocked.end(), [&](std::uint32_t s) { return may_not_be_bypassed(request(s)); })) return;
     }
   }
 
+  void count_bypass(std::uint32_t slot) {
+    Request& r = request(slot);
+    if (std::exchange(r.bypassed_in, step_.serial) != step_.serial) r.bypassed_now = 0, step_.bypassed.push_back(slot);
+    ++r.bypassed_now;
+  }
   [[nodiscard]] bool may_not_be_bypassed(const Request& r) const {
-    std::int64_t now = r.bypassed;
-    for (const std::uint32_t passed : step_.bypassed) now += &request(passed) == &r ? 1 : 0;
-    return now >= core_.config.max_bypasses;
+    return r.bypassed + (r.bypassed_in == step_.serial ? r.bypassed_now : 0) >= core_.config.max_bypasses;
   }
 
   /// Candidates in order: the longest waiting one if it starves, then the walk of the queue, or the longest hits of its start.
@@ -157,7 +160,7 @@ class Planner : public AdmissionPlanner<Core> {
 
   /// True when a prompt that is being computed will soon be a longer hit than what is cached now.
   bool waits_for_publish(std::uint32_t slot) {
-    const Request& r = request(slot);
+    Request& r = request(slot);
     if (r.held_steps >= kMaxHeldSteps || core_.running.empty()) return false;
     std::int64_t cached = 0;
     for (const auto& [hit, ranked] : core_.ranked) cached = ranked == slot ? -hit : cached;
@@ -168,6 +171,7 @@ class Planner : public AdmissionPlanner<Core> {
       const std::int64_t shared = std::mismatch(r.tokens.begin(), end, prompt.tokens.begin()).first - r.tokens.begin();
       if (shared - cached < kWorthWaiting) continue;
       step_.held.push_back(slot);
+      r.held_in = step_.serial;
       return true;
     }
     return false;

@@ -51,8 +51,7 @@ struct SchedulerCore {
   std::int64_t last_now_ns = 0;
   std::int64_t aborts_in_a_row = 0;
   std::uint64_t next_serial = 0;
-  std::int64_t batch_size = 0;  ///< admitted since nobody ran
-  bool batch_closed = false;    ///< that batch is full, or everybody who was there is in it
+  FormedBatch batch{};
   bool has_windows = false;
   bool shutting_down = false;
 
@@ -66,6 +65,7 @@ struct SchedulerCore {
     running.reserve(rows + 1), blocked.reserve(static_cast<std::size_t>(config.max_examined)), ranked.reserve(128);
     step.reserve(rows, static_cast<std::size_t>(std::min<std::int64_t>(config.budget_tokens, 1 << 16)),
                  static_cast<std::size_t>(num_groups));
+    step.bypassed.reserve(static_cast<std::size_t>(config.max_examined));
   }
 
   std::int64_t now() {

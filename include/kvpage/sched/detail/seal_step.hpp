@@ -41,9 +41,6 @@ void apply_admission(Core& core, const PlannedRow& row) {
   r.num_computed = row.first_pos;
   r.num_stored = row.stored;
   r.num_published = row.stored / core.block_size * core.block_size;
-  r.cached_tokens += row.hit_tokens;
-  core.stats.cached_tokens += row.hit_tokens;
-  ++core.stats.admissions;
   core.start_running(row.slot);
   if (row.loads) r.state = RequestState::kLoading;
 }
@@ -62,18 +59,15 @@ CacheResult<StepId> seal_plan(Core& core) {
   step.id = *id;
   step.txn.reset();
   step.stage = StepStage::kSealed;
-  if (core.running.empty()) core.batch_size = 0, core.batch_closed = false;
+  step.batch_before = core.batch;
+  if (core.running.empty()) core.batch = {};
   for (const Victim& victim : step.victims) apply_victim(core, victim);
   for (const PlannedRow& row : step.rows) {
     if (!row.admitted) continue;
     apply_admission(core, row);
-    ++core.batch_size;
+    ++core.batch.size;
   }
-  core.batch_closed = core.batch_closed || core.batch_size >= core.config.max_seqs || core.waiting.empty();
-  for (const std::uint32_t slot : step.bypassed) ++core.requests[slot].bypassed, ++core.stats.bypasses;
-  for (const std::uint32_t slot : step.held) ++core.requests[slot].held_steps;
-  core.stats.window_released += step.window_released;
-  core.stats.block_copies += static_cast<std::int64_t>(step.batch.copies.size());
+  core.batch.closed = core.batch.closed || core.batch.size >= core.config.max_seqs || core.waiting.empty();
   end_deferred(core);
   return id;
 }
@@ -154,6 +148,7 @@ void abort_sealed_step(Core& core, StepId id, std::int64_t num_promoted) {
   }
   recompute_lost(core);
   end_finishing(core);
+  core.batch = step.batch_before;
   ++core.stats.aborted_steps;
   ++core.aborts_in_a_row;
 }
