@@ -197,6 +197,23 @@ TEST_CASE("sched.limits.a_starving_request_goes_first", "[sched]") {
   }
 }
 
+TEST_CASE("sched.limits.another_priority_keeps_what_was_waited", "[sched]") {
+  SchedFixture f{kPool, {.budget_tokens = 32, .max_seqs = 1, .starve_after_ns = 50}, {AnyOrder{PriorityOrder{}}, {}, {}}};
+  REQUIRE(f.submit(1, tokens_from(0, 4), 3));
+  REQUIRE(f.submit(2, tokens_from(20, 4), 3, {.priority = 5}));
+  f.step();
+  f.env.time_ns = 30;
+  REQUIRE(f.submit(3, tokens_from(40, 4), 3, {.priority = 5}));
+  CHECK(f.scheduler.set_priority(RequestId{2}, 6).value());
+  f.env.time_ns = 51;  // only 2 has waited for more than 50
+  REQUIRE(f.submit(4, tokens_from(60, 4), 3));
+  while (f.reason(1) == FinishReason::kNone) f.step();
+  f.step();
+  CHECK(f.text(2).size() == 1);
+  CHECK(f.text(4).empty());
+  f.run();
+}
+
 TEST_CASE("sched.limits.a_request_without_blocks_is_overtaken_max_bypasses_times", "[sched]") {
   SchedFixture f{kPool, {.budget_tokens = 64, .max_seqs = 8, .max_bypasses = 5}, {{}, AnyAdmission{ReservePrompt{}}, {}}};
   REQUIRE(f.submit(1, tokens_from(0, 30), 20));

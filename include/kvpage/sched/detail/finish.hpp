@@ -70,19 +70,16 @@ void end_request(Core& core, std::uint32_t family, FinishReason reason) {
   core.requests.for_each_open(family, [&](std::uint32_t slot) { end_answer(core, slot, reason); });
 }
 
-/// A new base priority: the answer moves to its new place wherever it stands.
+/// A new base priority: the answer moves to its new place wherever it stands; what it has waited stays.
 template <class Core>
 void change_priority(Core& core, std::uint32_t slot, std::int64_t priority) {
   Request& r = core.requests[slot];
-  const bool queued = r.queued;
-  const std::int64_t since_ns = r.waiting_since_ns;
-  if (queued) core.dequeue(slot);
   if (r.state == RequestState::kRunning) core.stop_running(slot);
   r.priority = priority;
   r.base_priority = core.policies.order.priority(r);
   r.key.rank = core.policies.order.rank(r);
   if (r.state == RequestState::kRunning) core.start_running(slot);
-  if (queued) core.enqueue(slot, since_ns);
+  if (r.queued) core.waiting.rekey(slot, r.key, r.lane);
 }
 
 /// Puts a request among those that have a deadline to come, by the next one.

@@ -48,6 +48,12 @@ class WaitingQueue {
     --size_;
   }
 
+  /// Another key for a slot that waits; what it has waited stays.
+  void rekey(std::uint32_t slot, const RankKey& key, std::uint32_t lane) {
+    lanes_[lane].heap.remove(slot, positions_);
+    lanes_[lane].heap.push({key, slot}, positions_);
+  }
+
   /// Whoever came (back) first; kNoRequestSlot when nobody waits. `after` walks on from there.
   [[nodiscard]] std::uint32_t oldest() const noexcept { return oldest_; }
   [[nodiscard]] std::uint32_t after(std::uint32_t slot) const noexcept { return next_[slot]; }
