@@ -59,6 +59,36 @@ TEST_CASE("sched.policies.preemption.by_cost_takes_what_loses_least_per_block", 
   CHECK(PreemptLast{}.worse({.lost_ns = 1'000'000, .freed_blocks = 1, .key = {3, 3}}, late));
 }
 
+TEST_CASE("sched.policies.preemption.whoever_gave_way_often_is_let_run", "[sched]") {
+  for (const std::int64_t shield_after : {1, 2, 3}) {
+    SchedFixture f{{.num_blocks = 256, .block_size = 4, .max_seqs = 8},
+                   {.budget_tokens = 64, .max_seqs = 2, .shield_after = shield_after}, {AnyOrder{PriorityOrder{}}, {}, {}}};
+    REQUIRE(f.submit(0, tokens_from(0, 4), 200, {.priority = 1}));  // leads
+    REQUIRE(f.submit(1, tokens_from(20, 4), 100, {.priority = 1}));
+    f.step();
+    f.env.time_ns = 20'000'000'000;  // who comes now does not lead
+    for (std::uint64_t urgent = 2; urgent < 8; ++urgent) {
+      REQUIRE(f.submit(urgent, tokens_from(40, 4), 2));
+      f.step(), f.step(), f.step();
+    }
+    CHECK(f.scheduler.find(RequestId{1})->num_preemptions() == shield_after);
+    f.run();
+    CHECK(f.text(1) == f.expected(tokens_from(20, 4), 100));
+  }
+  SchedFixture f{{.num_blocks = 256, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 1, .shield_after = 1},
+                 {AnyOrder{PriorityOrder{}}, {}, {}}};
+  REQUIRE(f.submit(1, tokens_from(20, 4), 100, {.priority = 1}));
+  f.step();
+  for (std::uint64_t urgent = 2; urgent < 5; ++urgent) {
+    REQUIRE(f.submit(urgent, tokens_from(40, 4), 2));
+    f.step();
+    CHECK(f.text(urgent).size() == 1);  // it leads
+    f.step(), f.step();
+  }
+  CHECK(f.scheduler.find(RequestId{1})->num_preemptions() == 3);
+  f.run();
+}
+
 TEST_CASE("sched.policies.preemption.the_scheduler_takes_the_cheapest", "[sched]") {
   int checked = 0;
   for (std::int64_t pool = 18; pool < 34; ++pool) {

@@ -87,13 +87,15 @@ class Planner : public AdmissionPlanner<Core> {
     return outcome == AdmissionOutcome::kAdmitted;
   }
 
-  /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way.
+  /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way, and whoever has given
+  /// way often gives way to the leader alone.
   [[nodiscard]] std::uint32_t least_urgent_behind(std::uint32_t slot) const {
     for (std::size_t i = core_.running.size(); i-- > 0;) {
       const std::uint32_t candidate = core_.running[i];
       const Request& r = request(candidate);
       if (r.base_priority <= request(slot).base_priority) return kNoRequestSlot;
-      if (!this->leads(candidate) && !planned(r) && !this->lost_row(r)) return candidate;
+      const bool shielded = !this->leads(slot) && r.num_preemptions() >= core_.config.shield_after;
+      if (!this->leads(candidate) && !planned(r) && !this->lost_row(r) && !shielded) return candidate;
     }
     return kNoRequestSlot;
   }
