@@ -94,6 +94,16 @@ TEMPLATE_TEST_CASE("sched.policies.admission.keeps_what_it_promises_to_those_tha
   }
 }
 
+TEST_CASE("sched.policies.admission.a_preemption_never_lowers_the_learned_ratio", "[sched]") {
+  for (const double first : {0.1, 0.7, 1.0, 1.5}) {
+    LearnedGrowth growth{.first_ratio = first};
+    growth.on_preemption(30, 100, 0);
+    CHECK(growth.ratio == std::max(first, 0.3));
+    growth.on_preemption(0, 1, 1000);
+    CHECK(growth.ratio == std::max(first, 1.0));
+  }
+}
+
 TEST_CASE("sched.policies.admission.lets_in_as_many_as_its_rule_says", "[sched]") {
   const auto running = [](const AnyAdmission::Kinds& admission) {
     SchedFixture f{{.num_blocks = 24, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 8, .max_chunk_tokens = 4},

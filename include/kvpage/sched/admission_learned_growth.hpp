@@ -9,7 +9,8 @@
 KVPAGE_BEGIN_NAMESPACE
 
 /// The whole prompt fits, plus `ratio` of the new tokens that all may still make. The ratio falls from `first_ratio` linearly to
-/// `final_share` of it in `fall_steps` steps; a preemption sets it to (decoded + 20 per running) / allowed.
+/// `final_share` of it in `fall_steps` steps; a preemption raises it to (decoded + 20 per running) /
+/// allowed, at most 1.
 /// Source: idea and constants of SGLang, managers/new_token_ratio_tracker.py.
 struct LearnedGrowth {
   double first_ratio = 0.7;
@@ -27,7 +28,7 @@ struct LearnedGrowth {
   }
   void on_preemption(std::int64_t new_tokens, std::int64_t max_new_tokens, std::int64_t num_running) noexcept {
     const auto wanted = static_cast<double>(new_tokens + 20 * num_running) / static_cast<double>(std::max<std::int64_t>(1, max_new_tokens));
-    ratio = std::clamp(wanted, ratio, 1.0);
+    ratio = std::max(ratio, std::min(wanted, 1.0));
   }
 };
 static_assert(AdmissionPolicy<LearnedGrowth>);
