@@ -148,14 +148,22 @@ TEST_CASE("sched.limits.configurations_that_cannot_work_are_named", "[sched]") {
     try {
       config.check();
     } catch (const ConfigError& error) {
-      return std::string(error.what());
+      return std::string(error.what()) + ": " + std::to_string(error.value()) + ", " + std::to_string(error.limit());
     }
     return std::string();
   };
   CHECK(error_of({}).empty());
-  CHECK(error_of({.budget_tokens = 16, .max_seqs = 16}) == "budget_tokens must be at least max_seqs + chunk_align");
-  CHECK(error_of({.max_seqs = 0}) == "max_seqs must be in [1, 2^20]");
-  CHECK(error_of({.max_chunk_tokens = 3, .chunk_align = 4}) == "max_chunk_tokens must be at least chunk_align");
+  CHECK(error_of({.budget_tokens = 16, .max_seqs = 16}) == "budget_tokens must be at least max_seqs + chunk_align: 16, 17");
+  CHECK(error_of({.max_seqs = 0}) == "max_seqs must be in [1, 2^20]: 0, 1");
+  CHECK(error_of({.max_seqs = 1 << 21}) == "max_seqs must be in [1, 2^20]: 2097152, 1048576");
+  CHECK(error_of({.max_waiting = 0}) == "max_waiting must be in [1, 2^24]: 0, 1");
+  CHECK(error_of({.max_waiting = 1 << 25}) == "max_waiting must be in [1, 2^24]: 33554432, 16777216");
+  CHECK(error_of({.max_samples = 0}) == "max_samples must be in [1, 1024]: 0, 1");
+  CHECK(error_of({.max_bypasses = -1}) == "max_bypasses must not be negative: -1, 0");
+  CHECK(error_of({.max_examined = 0}) == "max_examined must be in [1, 2^20]: 0, 1");
+  CHECK(error_of({.shield_after = 0}) == "shield_after must be at least 1: 0, 1");
+  CHECK(error_of({.max_aborts = -2}) == "max_aborts must be at least 1: -2, 1");
+  CHECK(error_of({.max_chunk_tokens = 3, .chunk_align = 4}) == "max_chunk_tokens must be at least chunk_align: 3, 4");
   CHECK_THROWS_AS((SchedFixture{kPool, {.budget_tokens = 64, .max_seqs = 9}}), ConfigError);  // the cache has 8 sequences
 }
 

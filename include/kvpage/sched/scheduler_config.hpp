@@ -28,24 +28,30 @@ struct SchedulerConfig {
 
   /// Errors: ConfigError for each value that cannot work.
   void check() const {
-    require(max_seqs >= 1 && max_seqs <= 1 << 20, "max_seqs must be in [1, 2^20]", max_seqs, 1, "sequences");
+    require_in(1, 1 << 20, "max_seqs must be in [1, 2^20]", max_seqs, "sequences");
     require(chunk_align >= 1, "chunk_align must be at least 1", chunk_align, 1, "tokens");
     require(budget_tokens >= max_seqs + chunk_align, "budget_tokens must be at least max_seqs + chunk_align", budget_tokens,
             max_seqs + chunk_align, "tokens");
     require(max_chunk_tokens >= chunk_align, "max_chunk_tokens must be at least chunk_align", max_chunk_tokens, chunk_align, "tokens");
     require(context_limit >= 2, "context_limit must be at least 2", context_limit, 2, "tokens");
-    require(max_waiting >= 1 && max_waiting <= 1 << 24, "max_waiting must be in [1, 2^24]", max_waiting, 1, "requests");
+    require_in(1, 1 << 24, "max_waiting must be in [1, 2^24]", max_waiting, "requests");
     require(max_waiting_tokens >= 1, "max_waiting_tokens must be at least 1", max_waiting_tokens, 1, "tokens");
     require(max_tenant_requests >= 1, "max_tenant_requests must be at least 1", max_tenant_requests, 1, "requests");
-    require(max_samples >= 1 && max_samples <= 1024, "max_samples must be in [1, 1024]", max_samples, 1024, "answers");
+    require_in(1, 1024, "max_samples must be in [1, 1024]", max_samples, "answers");
     require(starve_after_ns >= 0, "starve_after_ns must not be negative", starve_after_ns, 0, "ns");
-    require(max_bypasses >= 0 && max_examined >= 1, "max_bypasses >= 0 and max_examined >= 1", max_examined, 1, "requests");
-    require(shield_after >= 1 && max_aborts >= 1, "shield_after and max_aborts must be at least 1", shield_after, 1, "times");
+    require(max_bypasses >= 0, "max_bypasses must not be negative", max_bypasses, 0, "requests");
+    require_in(1, 1 << 20, "max_examined must be in [1, 2^20]", max_examined, "requests");
+    require(shield_after >= 1, "shield_after must be at least 1", shield_after, 1, "preemptions");
+    require(max_aborts >= 1, "max_aborts must be at least 1", max_aborts, 1, "aborts");
   }
 
  private:
   static void require(bool holds, const char* what, std::int64_t value, std::int64_t limit, const char* unit) {
     if (!holds) throw_config_error(what, value, limit, unit);
+  }
+  static void require_in(std::int64_t least, std::int64_t most, const char* what, std::int64_t value, const char* unit) {
+    require(value >= least, what, value, least, unit);
+    require(value <= most, what, value, most, unit);
   }
 };
 
