@@ -6,6 +6,8 @@ using namespace kvpage_test;
 
 namespace {
 
+const BlockAllocatorConfig kFailing{.num_blocks = 16, .block_size = 4, .max_seqs = 8};
+
 /// Plans and seals a step, and loses it.
 void fail_a_step(SchedFixture& f) {
   REQUIRE(f.plan());
@@ -39,7 +41,7 @@ TEST_CASE("sched.failed_steps.a_hit_counts_once", "[sched]") {
 TEST_CASE("sched.failed_steps.windows_and_overtaking_count_once", "[sched]") {
   const auto run = [](bool fails) {
     SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8, .window_tokens = {8}},
-                   {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 8}, {{}, ReserveChunk{}, {}}};
+                   {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 8}, {}};
     REQUIRE(f.submit(1, tokens_from(0, 40), 20));
     while (f.plan()) {
       f.seal();
@@ -55,7 +57,7 @@ TEST_CASE("sched.failed_steps.windows_and_overtaking_count_once", "[sched]") {
   CHECK(run(false) >= 10);
   CHECK(run(true) == run(false));
 
-  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 8}, {{}, ReservePrompt{}, {}}};
+  SchedFixture f{kFailing, {.budget_tokens = 64, .max_seqs = 8}, {{}, AnyAdmission{ReservePrompt{}}, {}}};
   REQUIRE(f.submit(1, tokens_from(0, 30), 20));
   f.step();
   REQUIRE(f.submit(2, tokens_from(40, 40), 2));  // 10 of 16 blocks: not while 1 has 8
@@ -72,7 +74,7 @@ TEST_CASE("sched.failed_steps.windows_and_overtaking_count_once", "[sched]") {
 }
 
 TEST_CASE("sched.failed_steps.whoever_was_overtaken_may_end_meanwhile", "[sched]") {
-  SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 8}, {{}, ReservePrompt{}, {}}};
+  SchedFixture f{kFailing, {.budget_tokens = 64, .max_seqs = 8}, {{}, AnyAdmission{ReservePrompt{}}, {}}};
   REQUIRE(f.submit(1, tokens_from(0, 30), 20));
   f.step();
   REQUIRE(f.submit(2, tokens_from(40, 40), 2));
@@ -95,4 +97,19 @@ TEST_CASE("sched.failed_steps.a_static_batch_stays_open", "[sched]") {
   f.step();
   CHECK(f.scheduler.num_running() == 3);
   f.run();
+}
+
+TEST_CASE("sched.failed_steps.in_a_row_are_reported_and_lose_nobody", "[sched]") {
+  SchedFixture f{kFailing, {.budget_tokens = 32, .max_seqs = 4}};
+  REQUIRE(f.submit(1, tokens_from(0, 9), 6));
+  for (int i = 1; i <= 4; ++i) {
+    REQUIRE(f.plan());
+    f.seal();
+    const Status status = f.scheduler.abort();
+    CHECK(status.ok() == (i < 3));
+    if (!status.ok()) CHECK(status.value() == i);
+    CHECK(f.scheduler.find(RequestId{1})->num_computed == 0);
+  }
+  f.run();
+  CHECK(f.text(1) == f.expected(tokens_from(0, 9), 6));
 }

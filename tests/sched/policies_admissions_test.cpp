@@ -77,7 +77,8 @@ TEMPLATE_TEST_CASE("sched.policies.admission.keeps_what_it_promises_to_those_tha
       for (int i = 0; i < 3 && next < requests.size(); ++i, ++next) REQUIRE(f.submit(next, requests[next].prompt, requests[next].max_new));
       if (!f.plan()) continue;
       f.seal();
-      const auto admitted = std::count_if(f.batch->owners.begin(), f.batch->owners.end(), [](const auto& o) { return o.cached_tokens >= 0; });
+      const auto& owners = f.batch->owners;
+      const auto admitted = std::count_if(owners.begin(), owners.end(), [](const auto& owner) { return owner.cached_tokens >= 0; });
       if (admitted > 0) {
         admissions += admitted;
         const std::int64_t left = f.cache.capacity().available();
