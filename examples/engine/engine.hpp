@@ -155,7 +155,8 @@ class Engine {
     limits.share_prefixes = config.cache.share_prefixes;
     if (limits.budget_tokens == 0) limits.budget_tokens = model.step_tokens();
     if (limits.budget_tokens > model.step_tokens()) {
-      throw_config_error("budget_tokens is above the rows that the model was loaded for", limits.budget_tokens, model.step_tokens(), "tokens");
+      throw_config_error("budget_tokens is above the rows that the model was loaded for", limits.budget_tokens, model.step_tokens(),
+                         "tokens");
     }
     if (limits.context_limit == 0) limits.context_limit = model.context_tokens();
     return limits;

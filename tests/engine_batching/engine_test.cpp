@@ -115,7 +115,9 @@ TEST_CASE("engine.batch.an_answer_ends_for_each_reason", "[engine]") {
     TestEngine engine(*model, small_steps(), {}, env, end_tokens, nullptr);
     const auto id = engine.submit(request).value().id;
     Answer answer = run_all(engine).of(id).answers.front();
-    CHECK(std::equal(answer.ids.begin(), answer.ids.end(), whole.begin(), whole.begin() + std::min(std::ssize(answer.ids), std::ssize(whole))));
+    if (whole.empty()) return answer;
+    REQUIRE(answer.ids.size() <= whole.size());
+    CHECK(std::equal(answer.ids.begin(), answer.ids.end(), whole.begin()));
     return answer;
   };
   const GenerationRequest long_one = ask(some_ids(20), 100);

@@ -1,6 +1,7 @@
 #include "tools/kvpage/cli_engine.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace kvpage::engine {
 
@@ -22,6 +23,7 @@ engine::EngineConfig engine_config(const EngineOptions& options, const ModelOpti
   config.limits.budget_tokens = options.budget_tokens;
   if (options.chunk_tokens > 0) config.limits.max_chunk_tokens = options.chunk_tokens;
   config.limits.max_waiting = options.max_waiting > 0 ? options.max_waiting : std::max<std::int64_t>(1, num_requests);
+  if (options.max_waiting == 0) config.limits.max_waiting_tokens = std::numeric_limits<std::int64_t>::max();
   config.cache.evict = options.evict;
   config.cache.share_prefixes = model.prefix_cache;
   config.cache.host_tier_bytes = model.host_tier_bytes;
