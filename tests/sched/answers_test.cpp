@@ -101,14 +101,16 @@ TEST_CASE("sched.answers.a_full_hit_computes_one_row_and_writes_nothing", "[sche
 }
 
 TEST_CASE("sched.answers.a_step_allocates_nothing", "[sched]") {
-  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 6}};
+  const auto order = GENERATE(AnyOrder{Fcfs{}}, AnyOrder{FairShare{}});
+  SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 6}, {order, {}, {}}};
   f.env.events.reserve(100'000);
   std::size_t in_steps = 0;
   std::uint64_t id = 0;
   for (int i = 0; i < 400; ++i) {
     if (f.scheduler.num_requests() < 9) {
       ++id;
-      REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 5), 3 + id % 20), 12, {.num_samples = id % 3 == 0 ? 2 : 1}));
+      REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 5), 3 + id % 20), 12,
+                       {.num_samples = id % 3 == 0 ? 2 : 1, .tenant = static_cast<std::uint32_t>(id % 5)}));
     }
     const std::size_t before = allocated_bytes();
     f.batch = &f.scheduler.plan();
@@ -122,4 +124,17 @@ TEST_CASE("sched.answers.a_step_allocates_nothing", "[sched]") {
   CHECK(f.scheduler.stats().preempted_recompute > 0);
   CHECK(in_steps == 0);
   f.run();
+}
+
+TEST_CASE("sched.answers.a_tenant_takes_room_for_its_own_requests", "[sched]") {
+  const auto bytes_of = [](const AnyOrder& order) {
+    SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 6}, {order, {}, {}}};
+    const std::size_t before = allocated_bytes();
+    for (std::uint32_t id = 0; id < 1000; ++id) REQUIRE(f.submit(id, tokens_from(0, 4), 4, {.tenant = id}));
+    return allocated_bytes() - before;
+  };
+  const std::size_t one_queue = bytes_of(Fcfs{});
+  const std::size_t lanes = bytes_of(FairShare{});
+  INFO(one_queue << " bytes in one queue, " << lanes << " in lanes");
+  CHECK(lanes < 2 * one_queue);
 }

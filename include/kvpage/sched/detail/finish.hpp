@@ -19,7 +19,9 @@ void close_answer(Core& core, std::uint32_t slot, RequestEvent event) {
   event.last = --first.open_children == 0;
   core.env->on_event(event);
   if (!event.last) return;
-  --core.tenants.find(first.tenant)->second.num_requests;
+  auto& tenant = core.tenants.find(first.tenant)->second;
+  --tenant.num_requests;
+  tenant.num_answers -= first.num_children;
   if (first.timed) core.deadlines.remove(r.family, core.deadline_positions);
   core.requests.release_family(r.family);
 }

@@ -67,9 +67,10 @@ class RequestTable {
   std::pmr::unordered_map<std::uint64_t, std::uint32_t> by_id_;
 };
 
-/// Requests in flight and lane of each tenant. Entries stay: a tenant keeps its account.
+/// Requests in flight, their answers, and the lane of each tenant. Entries stay: a tenant keeps its account.
 struct Tenant {
   std::int64_t num_requests = 0;
+  std::size_t num_answers = 0;
   std::uint32_t lane = 0;
 };
 using TenantTable = std::pmr::unordered_map<std::uint32_t, Tenant>;

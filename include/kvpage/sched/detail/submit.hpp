@@ -141,6 +141,7 @@ void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
     tenant.lane = static_cast<std::uint32_t>(core.tenants.size());
   }
   ++tenant.num_requests;
+  tenant.num_answers += static_cast<std::size_t>(spec.num_samples);
   std::uint32_t family = kNoRequestSlot;
   std::uint32_t previous = kNoRequestSlot;
   for (std::uint32_t child = 0; child < static_cast<std::uint32_t>(spec.num_samples); ++child) {
@@ -155,7 +156,8 @@ void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
   }
   ++core.next_serial;
   core.requests.name(spec.id, family);
-  core.waiting.reserve(core.requests.num_slots(), tenant.lane);
+  core.waiting.reserve(core.requests.num_slots(), tenant.lane,
+                       core.policies.order.kFairLanes ? tenant.num_answers : core.requests.num_slots());
   reserve_more(core.deferred, core.requests.num_slots());
   reserve_more(core.parked, core.requests.num_slots());
   reserve_more(core.scratch, core.requests.num_slots());

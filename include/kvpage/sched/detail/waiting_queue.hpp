@@ -9,7 +9,8 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// Requests that wait. Lanes are tenants when the order is fair among tenants, else there is one. A cursor walks the candidates in
-/// order without changing the queue, so that a plan can be dropped. Cost: push, remove O(log n); a cursor step O(lanes + steps).
+/// order without changing the queue, so that a plan can be dropped. Cost: push, remove O(log n); a
+/// walk starts in O(lanes), and each of its steps is O(lanes that wait + steps).
 class WaitingQueue {
  public:
   struct Lane {
@@ -22,13 +23,13 @@ class WaitingQueue {
   [[nodiscard]] std::vector<Lane>& lanes() noexcept { return lanes_; }
   [[nodiscard]] const std::vector<Lane>& lanes() const noexcept { return lanes_; }
 
-  /// Room for `num_slots` request slots, all of them in `lane`; called where memory may be taken.
-  void reserve(std::size_t num_slots, std::uint32_t lane) {
+  /// Room for `num_slots` request slots, `in_lane` of them in `lane`; called where memory may be taken.
+  void reserve(std::size_t num_slots, std::uint32_t lane, std::size_t in_lane) {
     if (positions_.size() < num_slots) {
       positions_.resize(num_slots), previous_.resize(num_slots, kNoRequestSlot), next_.resize(num_slots, kNoRequestSlot);
     }
     if (lanes_.size() <= lane) lanes_.resize(lane + 1);
-    lanes_[lane].heap.reserve(num_slots);
+    lanes_[lane].heap.reserve(in_lane);
     reserve_more(frontier_, num_slots + lanes_.size());
   }
 
