@@ -9,7 +9,8 @@ built from its own source and from the source beside each header of tests/ that 
   planted.py run NAME...      these faults
   planted.py rotate N         N faults, others for each commit
   planted.py apply            all faults: only whether their patches still apply
-  planted.py matrix [NAME...] these faults or all, each against every test file of its folder that they name; prints which finds which
+  planted.py matrix [NAME...] these faults or all, each against every test file of its folder that they name; prints which finds which,
+                              and for faults that seeds find, how many seeds it takes
 """
 
 import argparse
@@ -22,6 +23,7 @@ import pathlib
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -30,6 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATCHES = ROOT / "tests/support/planted"
 RUN_LIMIT_S = 120
 SKIPPED = 77
+SEED = re.compile(r"^\s*(seed (\d+)\b.*)$", re.MULTILINE)  # what a test of many seeds says with a failed check
 # The long-running variants of tests stay off, and the model test is short.
 ENVIRONMENT = {**os.environ, "KVPAGE_NIGHT": "0", "KVPAGE_MODEL_OPS": "200000"}
 
@@ -117,8 +120,9 @@ class Workshop:
         if done.returncode != 0:
             raise BrokenCheck(f"{copy.name}: {source} does not compile\n{done.stderr[-3000:]}")
 
-    def fails(self, program, test):
-        """Whether the test case finds something: a failed check, a crash, or no end within many times what the clean headers take."""
+    def finding(self, program, test):
+        """What the test case finds: the seed, or "a failure" (of a check, or a crash), or "no end" within many times what the clean headers
+        take. None: nothing."""
         started = time.monotonic()
         try:
             done = subprocess.run([program, test.replace(",", r"\,"), "-w", "NoTests"], text=True, capture_output=True, check=False,
@@ -126,14 +130,17 @@ class Workshop:
         except subprocess.TimeoutExpired as late:
             if self.clean_seconds.get(test, RUN_LIMIT_S) > RUN_LIMIT_S / 4:
                 raise BrokenCheck(f"{program.name}: {test} is too slow to tell a fault from a busy machine") from late
-            return True
+            return "no end"
         if program.parent == self.folder / "clean":
             self.clean_seconds[test] = time.monotonic() - started
         if "No test cases matched" in done.stdout + done.stderr:
             raise BrokenCheck(f"{program.name}: no test case is named {test}")
         if done.returncode == SKIPPED:
             raise BrokenCheck(f"{program.name}: {test} was skipped, so it cannot find a fault")
-        return done.returncode != 0
+        if done.returncode == 0:
+            return None
+        seeds = SEED.findall(done.stdout)
+        return seeds[-1][0] if seeds else "a failure"
 
     @functools.cached_property
     def clean_copy(self):
@@ -145,19 +152,20 @@ class Workshop:
 
     @functools.cache  # pylint: disable=method-cache-max-size-none
     def require_clean_pass(self, source, test):
-        if self.fails(self.clean_program(source), test):
-            raise BrokenCheck(f"{test} of {source} fails on the clean headers")
+        finding = self.finding(self.clean_program(source), test)
+        if finding:
+            raise BrokenCheck(f"{test} of {source} fails on the clean headers: {finding}")
 
 
 def check(workshop, fault):
     """True when the named test finds the fault."""
     before = cpu_seconds()
     workshop.require_clean_pass(fault.source, fault.test)
-    found = workshop.fails(workshop.build(workshop.headers(fault), fault.source), fault.test)
-    word = "found" if found else "NOT FOUND"
-    print(f"{word:9} {fault.name}: {fault.what} [{fault.test}, {cpu_seconds() - before:.0f} CPU-s]", flush=True)
+    finding = workshop.finding(workshop.build(workshop.headers(fault), fault.source), fault.test)
+    word = "found" if finding else "NOT FOUND"
+    print(f"{word:9} {fault.name}: {fault.what} [{fault.test}, {finding or 'nothing'}, {cpu_seconds() - before:.0f} CPU-s]", flush=True)
     shutil.rmtree(workshop.folder / fault.name)
-    return found
+    return finding is not None
 
 
 def check_that_all_apply(workshop, faults):
@@ -182,25 +190,38 @@ def rotated(faults, count):
 
 def matrix(workshop, faults):
     """Prints a table for each folder of tests: a line per fault, a column per test file. Returns the faults that their own test misses."""
-    missed = []
+    findings = {}
     for folder, group in itertools.groupby(faults, key=lambda fault: fault.source.rpartition("/")[0]):
         group = list(group)
         sources = sorted({fault.source for fault in group})
         for source in sources:
             workshop.require_clean_pass(source, "*")
         print("   ".join([folder.ljust(40), *(source.rpartition("/")[2] for source in sources)]), flush=True)
-        missed += [fault for fault in group if not matrix_line(workshop, fault, sources)]
-    return missed
+        findings |= {fault: matrix_line(workshop, fault, sources) for fault in group}
+    print_seeds(findings)
+    return [fault for fault, finding in findings.items() if finding is None]
 
 
 def matrix_line(workshop, fault, sources):
-    """True when the fault's own test finds it. Of other test files all tests are tried."""
+    """What the fault's own test finds. Of other test files all tests are tried."""
     copy = workshop.headers(fault)
-    cells = {source: workshop.fails(workshop.build(copy, source), fault.test if source == fault.source else "*") for source in sources}
+    cells = {source: workshop.finding(workshop.build(copy, source), fault.test if source == fault.source else "*") for source in sources}
     words = (("found" if cells[source] else "-").ljust(len(source.rpartition("/")[2])) for source in sources)
     print("   ".join([fault.name.ljust(40), *words]), flush=True)
     shutil.rmtree(copy)
     return cells[fault.source]
+
+
+def print_seeds(findings):
+    """Of the faults that their test finds by seeds: how many seeds it takes, and where in the last of them it is found."""
+    by_seeds = ((fault.name, SEED.match(finding or "")) for fault, finding in findings.items())
+    taken = sorted((int(match[2]) + 1, name, match[1]) for name, match in by_seeds if match)
+    if not taken:
+        return
+    for count, name, where in taken:
+        print(f"{name:40} {count:5} seeds to detection: {where}")
+    counts = [count for count, _, _ in taken]
+    print(f"seeds to detection of {len(counts)} faults: {statistics.median(counts):g} at the median, {counts[-1]} at most", flush=True)
 
 
 def main():

@@ -44,6 +44,7 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
   std::int64_t model_ns = 0;
   SchedulerStats stats{};
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    INFO("seed " << seed);  // all there is to say when the run itself ends in a broken invariant
     const SimReport report = simulate(draw_sim_config(seed));
     INFO("seed " << seed << " request " << report.violation_id << " after " << report.sealed_steps << " steps");
     REQUIRE(text_of(report) == "");
@@ -77,6 +78,7 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
 TEST_CASE("sched.simulator.many_more_seeds", "[sched][night]") {
   if (!kvpage_test::night_run()) kvpage_test::skip("a million seeds run at night");
   for (std::uint64_t seed = kSeeds; seed < 1'000'000; ++seed) {
+    INFO("seed " << seed);  // all there is to say when the run itself ends in a broken invariant
     const SimReport report = simulate(draw_sim_config(seed));
     INFO("seed " << seed << " request " << report.violation_id << " after " << report.sealed_steps << " steps");
     REQUIRE(text_of(report) == "");

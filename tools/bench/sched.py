@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Group sched: what a step of the scheduler costs, model-free, and how fast the simulator runs; then the engine: continuous batching
 against static batching on the same engine, kernels, rows and budget, and the rate of a batch. plan_commit_* is per running sequence,
-waiting_* per step. `continuous_over_static` stands against the bound: what the library's scheduler reaches on a virtual clock with the
-step times of the static runs."""
+waiting_* per step: the slowest order and queue. `continuous_over_static` stands against the bound: what the library's scheduler reaches
+on a virtual clock with the step times of the static runs. `continuous_over_padded` is the smaller of two: measured, where padding runs
+as steps of its own, and computed, where it rides in the steps that are there anyway. `p99_continuous_over_static` is measured at a rate
+that both keep up with; `..._saturated` at the rate of continuous batching, where the queue of static batching grows."""
 
 import json
 import math
@@ -14,13 +16,15 @@ import tempfile
 import figures
 
 SCALE = {"us/sequence": (1e-6, "s"), "ms/step": (1e-3, "s")}
-MODEL_FREE = {"sched." + name for name in ("plan_commit_256", "plan_commit_1024", "waiting_10000", "sim_seeds", "continuous_over_static_sim")}
+MODEL_FREE = {"sched." + name for name in ("plan_commit_256", "plan_commit_1024", "waiting_10000", "waiting_10000_p99", "sim_seeds",
+                                           "continuous_over_static_sim")}
 ROUNDS = 3
 MAX_SEQS = 16
 NUM_REQUESTS, BUDGET_TOKENS = 64, 512
-# Arrivals at the rate that continuous batching keeps up with when all are there. Every row costs on a processor, so prompts come in
-# slivers: they do not stall the answers beside them.
-NUM_ARRIVALS, ARRIVAL_BUDGET_TOKENS = 192, 32
+# Every row costs on a processor, so prompts come in slivers while others wait for their next token.
+NUM_ARRIVALS, ARRIVAL_BUDGET_TOKENS = 128, 20
+VIRTUAL_SEEDS, VIRTUAL_ARRIVALS = 5, 768  # P99 of 128 requests is nearly their longest one
+SUSTAINED = 0.8  # of what static batching does when all are there
 BATCHES = (1, 4, 16, 32)
 BATCH_PROMPT, BATCH_ANSWER = 128, 64
 
@@ -29,9 +33,9 @@ def log_uniform(draw, low, high):
     return round(low * math.exp(draw.random() * math.log(high / low)))
 
 
-def write_requests(path, count, rate=None):
+def write_requests(path, count, rate=None, seed=5):
     """Prompts of 16 to 512 tokens that share nothing, answers of 8 to 256; all at the start, or Poisson arrivals of `rate` per second."""
-    draw = random.Random(5)
+    draw = random.Random(seed)
     arrival_ms = 0.0
     with open(path, "w", encoding="utf-8") as file:
         for number in range(count):
@@ -77,9 +81,38 @@ def wall(report):
     return report["totals"]["wall_s"]
 
 
-def throughput(path, folder):
-    """All requests at the start. Returns the curve and the requests per second of continuous batching."""
-    requests = write_requests(folder / "throughput.jsonl", NUM_REQUESTS)
+def step_seconds(curve, rows):
+    """On the straight line between two points of the curve, or on that through the last two."""
+    right = next((i for i in range(1, len(curve)) if curve[i][0] >= rows), len(curve) - 1)
+    (x0, y0), (x1, y1) = curve[right - 1], curve[right]
+    return max(0.0, y0 + (y1 - y0) * (rows - x0) / (x1 - x0))
+
+
+def padded_steps(requests):
+    """Rows of each step of the textbook: MAX_SEQS prompts as long as the longest, then all rows until the longest answer has ended."""
+    lines = [json.loads(line) for line in open(requests, encoding="utf-8")]
+    steps = []
+    for first in range(0, len(lines), MAX_SEQS):
+        batch = lines[first:first + MAX_SEQS]
+        prompts = len(batch) * max(len(line["prompt_ids"]) for line in batch)
+        steps += [BUDGET_TOKENS] * (prompts // BUDGET_TOKENS) + [prompts % BUDGET_TOKENS] * (prompts % BUDGET_TOKENS > 0)
+        steps += [len(batch)] * (max(line["max_tokens"] for line in batch) - 1)
+    return steps
+
+
+def over_padded(requests, curve, continuous_s, padded):
+    """Two ways to pad; the figure is the smaller gain. `padded`: the report of the measured one, whose pad rows are steps of their own."""
+    steps = padded_steps(requests)
+    computed_s = sum(step_seconds(curve, rows) for rows in steps)
+    rows = padded["totals"]["positions_computed"] + padded["totals"]["padded_rows"]
+    figures.note(f"padded: {sum(steps)} rows in {len(steps)} steps take {computed_s:.2f} s by the step times of the static runs, "
+                 f"{computed_s / continuous_s:.3f} x; measured with {rows} rows, padding in steps of its own: {wall(padded):.2f} s, "
+                 f"{wall(padded) / continuous_s:.3f} x")
+    figures.figure("sched.continuous_over_padded", min(computed_s, wall(padded)) / continuous_s, "ratio")
+
+
+def throughput(path, requests):
+    """All requests at the start."""
     reports = {batching: [] for batching in ("continuous", "static", "static-padded")}
 
     def measure(batching):
@@ -88,13 +121,14 @@ def throughput(path, folder):
             return wall(reports[batching][-1])
         return one
 
-    walls = figures.interleaved(ROUNDS, **{batching: measure(batching) for batching in reports})
+    measure("static-padded")(True)
+    walls = figures.interleaved(ROUNDS, continuous=measure("continuous"), static=measure("static"))
     ids = [[request["output_ids"] for request in reports[batching][0]["requests"]] for batching in reports]
     if not ids[0] == ids[1] == ids[2]:
         raise SystemExit("an answer depends on how requests are batched")
     curve = curve_of([step for report in reports["static"] for step in report["steps"]])
     replays = {}
-    for name in ("static", "continuous"):
+    for name in walls:
         replays[name] = replay(requests, curve, reports[name][0])
         same = [step[:2] for step in replays[name]["steps"]] == [step[:2] for step in reports[name][0]["steps"]]
         figures.note(f"{name}: {len(replays[name]['steps'])} steps, {'the same' if same else 'others'} on the virtual clock; "
@@ -104,36 +138,51 @@ def throughput(path, folder):
     figures.note(f"continuous over static: {ratio:.3f} of a bound of {bound:.3f}, a share of {ratio / bound:.3f}")
     figures.note("step time in ms by rows: " + ", ".join(f"{rows:g}: {1e3 * seconds:.1f}" for rows, seconds in curve))
     figures.figure("sched.continuous_over_static", ratio, "ratio", "bound by the simulator with the measured step times", bound)
-    figures.figure("sched.continuous_over_padded", walls["static-padded"] / walls["continuous"], "ratio")
-    return curve, NUM_REQUESTS / walls["continuous"]
+    over_padded(requests, curve, walls["continuous"], reports["static-padded"][0])
 
 
 def p99(values):
     return sorted(values)[math.ceil(0.99 * len(values)) - 1]
 
 
-def latency(path, folder, curve, rate):
-    """Poisson arrivals: P99 of the time to the end and to the first token; the figure is the smaller of the two gains."""
-    requests = write_requests(folder / "arrivals.jsonl", NUM_ARRIVALS, rate)
-    reports = {}
+def virtual_gains(folder, curve, closed, rate):
+    """The gains in P99 of many more requests through the library's scheduler on a virtual clock."""
+    times = {batching: {"end_to_end_s": [], "ttft_s": []} for batching in closed}
+    for seed in range(VIRTUAL_SEEDS):
+        requests = write_requests(folder / "virtual.jsonl", VIRTUAL_ARRIVALS, rate, seed)
+        for batching, report in closed.items():
+            result = replay(requests, curve, report)
+            for key, values in times[batching].items():
+                values += result[key]
+    return {key: p99(times["static"][key]) / p99(times["continuous"][key]) for key in times["static"]}
 
-    def measure(batching):
-        def one(show):
-            reports[batching] = answer(path, requests, ARRIVAL_BUDGET_TOKENS, batching, show)
-            totals = reports[batching]["totals"]
-            return totals["end_to_end_s"]["p99"], totals["ttft_s"]["p99"]
-        return one
 
-    result = figures.interleaved(max(1, ROUNDS - 1), static=measure("static"), continuous=measure("continuous"))
-    replays = {batching: replay(requests, curve, report) for batching, report in reports.items()}
-    gains = []
-    for number, what in enumerate(("end_to_end_s", "ttft_s")):
-        static, continuous = result["static"][number], result["continuous"][number]
-        virtual = p99(replays["static"][what]) / p99(replays["continuous"][what])
-        gains.append(static / continuous)
-        figures.note(f"P99 of {what} at {rate:.2f} requests/s: static {static:.2f} s, continuous {continuous:.2f} s, "
-                     f"a gain of {gains[-1]:.2f}; {virtual:.2f} on the virtual clock")
-    figures.figure("sched.p99_continuous_over_static", min(gains), "ratio")
+def measured_gains(path, requests, what):
+    """P99 with static batching over P99 with continuous batching, to the end and to the first token."""
+    totals = {batching: answer(path, requests, ARRIVAL_BUDGET_TOKENS, batching, True)["totals"] for batching in ("static", "continuous")}
+    gains = {}
+    for key in ("end_to_end_s", "ttft_s"):
+        static, continuous = (totals[batching][key]["p99"] for batching in ("static", "continuous"))
+        gains[key] = static / continuous
+        figures.note(f"P99 of {key} {what}: static {static:.2f} s, continuous {continuous:.2f} s, a gain of {gains[key]:.3f}")
+    return gains
+
+
+def latency(path, folder, all_at_once):
+    """Poisson arrivals at two rates. Each figure is the smaller gain of the two times, and both are given one by one."""
+    closed = {batching: answer(path, all_at_once, ARRIVAL_BUDGET_TOKENS, batching, True) for batching in ("static", "continuous")}
+    rates = {batching: NUM_REQUESTS / wall(report) for batching, report in closed.items()}
+    curve = curve_of(closed["static"]["steps"])
+    virtual_clock = f"{VIRTUAL_SEEDS * VIRTUAL_ARRIVALS} requests on a virtual clock with the measured step times"
+    for name, rate, why in (("", SUSTAINED * rates["static"], f"{SUSTAINED} of what static batching does"),
+                            ("_saturated", rates["continuous"], "all that continuous batching does")):
+        requests = write_requests(folder / "arrivals.jsonl", NUM_ARRIVALS, rate)
+        measured = measured_gains(path, requests, f"at {rate:.2f} requests/s ({why} with a budget of {ARRIVAL_BUDGET_TOKENS})")
+        virtual = virtual_gains(folder, curve, closed, rate)
+        figure = "sched.p99_continuous_over_static" + name
+        for key, gain in measured.items():
+            figures.figure(f"{figure}.{key.removesuffix('_s')}", gain, "ratio", virtual_clock, virtual[key])
+        figures.figure(figure, min(measured.values()), "ratio", virtual_clock, min(virtual.values()))
 
 
 def batches(path, llama, name):
@@ -166,15 +215,17 @@ def main():
         if row["figure"] in MODEL_FREE:
             figures.figure(row["figure"], row["value"] * scale, unit)
         else:
-            figures.note(f"{row['figure']}: {row['value']:.4g} {row['unit']}")
+            more = ", ".join(f"{key} {value}" for key, value in row.items() if key not in ("figure", "value", "unit"))
+            figures.note(f"{row['figure']}: {row['value']:.4g} {row['unit']}" + (f", {more}" if more else ""))
     name = "smollm2"
     path = figures.model(name)
     if path is None:
         raise SystemExit(1)
     batches(path, figures.Llama.find(), name)
     with tempfile.TemporaryDirectory() as folder:
-        curve, rate = throughput(path, pathlib.Path(folder))
-        latency(path, pathlib.Path(folder), curve, rate)
+        all_at_once = write_requests(pathlib.Path(folder) / "throughput.jsonl", NUM_REQUESTS)
+        throughput(path, all_at_once)
+        latency(path, pathlib.Path(folder), all_at_once)
 
 
 if __name__ == "__main__":
