@@ -17,7 +17,7 @@
 namespace kvpage::engine {
 
 /// Requests are recorded under their names, or, without one of their own, under the numbers of their tickets. Without a recorder it is
-/// false and does nothing.
+/// false and does nothing. Cost: it remembers the id of each request of the trace, so that none comes twice.
 class EngineTrace {
  public:
   EngineTrace() = default;
@@ -36,7 +36,7 @@ class EngineTrace {
   /// Of the step that is sealed next.
   void plan(const BatchPlan& plan) {
     for (const PlannedPreemption& victim : plan.preemptions) {
-      recorder_->preempt({.id = names_.at(victim.request.value), .answer = victim.child, .kind = kind_of(victim.kind)});
+      recorder_->preempt({.id = names_.at(victim.request.value), .answer = victim.child, .kind = victim.kind});
     }
     rows_.clear();
     for (std::size_t s = 0; s < plan.owners.size(); ++s) {
@@ -68,25 +68,17 @@ class EngineTrace {
   void capacity(const CapacitySnapshot& capacity) { recorder_->capacity(capacity); }
 
  private:
-  /// Ids of a trace are unique.
+  /// An id that no earlier request of the trace had: what is wanted, with the ticket's number behind it as often as it is taken.
   const std::string& name(RequestId id, const std::string& wanted) {
     const std::string number = std::to_string(id.value);
-    const bool taken = wanted.empty() || !used_.insert(wanted).second;
-    return names_[id.value] = taken ? wanted + (wanted.empty() ? "" : "#") + number : wanted;
-  }
-
-  static TracePreemptionKind kind_of(PreemptionKind kind) noexcept {
-    switch (kind) {
-      case PreemptionKind::kKeep: return TracePreemptionKind::kKeep;
-      case PreemptionKind::kDemote: return TracePreemptionKind::kDemote;
-      case PreemptionKind::kRecompute: break;
-    }
-    return TracePreemptionKind::kRecompute;
+    std::string free = wanted.empty() ? number : wanted;
+    while (!used_.insert(free).second) free += "#" + number;
+    return names_[id.value] = std::move(free);
   }
 
   TraceRecorder* recorder_ = nullptr;
   std::unordered_map<std::uint64_t, std::string> names_;  // of requests in flight
-  std::unordered_set<std::string> used_;
+  std::unordered_set<std::string> used_;                  // ids of the whole trace
   std::vector<PlannedRow> rows_;
 };
 

@@ -149,7 +149,7 @@ TEST_CASE("trace.file.answers_preemptions_and_transfers_read_back_as_they_were",
                                                 {"b", SeqId{0, 14}, 32, 9, 0, 32}, {"b", SeqId{0, 15}, 0, 1, 1, 0}};
   recording.recorder.plan(planned, StepId{8});
   recording.now_ns = 300;
-  recording.recorder.preempt({.id = "a", .answer = 2, .kind = engine::TracePreemptionKind::kDemote});
+  recording.recorder.preempt({.id = "a", .answer = 2, .kind = kvpage::PreemptionKind::kDemote});
   recording.recorder.transfer({.demoted_blocks = 4});
   recording.recorder.transfer({.id = "a", .answer = 2, .promoted_blocks = 5});
   recording.recorder.finish({.id = "a", .answer = 2, .reason = "length", .output_ids = {}});
@@ -175,7 +175,7 @@ TEST_CASE("trace.file.answers_preemptions_and_transfers_read_back_as_they_were",
   CHECK(preemption.t_ns == 300);
   CHECK(preemption.id == "a");
   CHECK(preemption.answer == 2);
-  CHECK(preemption.kind == engine::TracePreemptionKind::kDemote);
+  CHECK(preemption.kind == kvpage::PreemptionKind::kDemote);
   REQUIRE(reader.next(line).value());
   CHECK(reader.transfer(line).value().id.empty());
   CHECK(reader.transfer(line).value().demoted_blocks == 4);

@@ -64,7 +64,7 @@ struct AnswerTrack {
   std::int64_t output_tokens = 0;
   std::int64_t cached_tokens = 0;  ///< over all admissions
   std::int64_t promoted_blocks = 0;
-  std::array<std::int64_t, 3> preemptions{};  ///< by TracePreemptionKind
+  std::array<std::int64_t, 3> preemptions{};  ///< by PreemptionKind
   std::vector<AnswerSpan> spans{};            ///< in order; they do not overlap
   std::vector<std::uint32_t> sequences{};     ///< generations, oldest first
   std::int64_t computed_end = 0;              ///< behind the last position that was ever computed

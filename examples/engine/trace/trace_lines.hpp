@@ -3,6 +3,7 @@
 
 #include <kvpage/cache/block_allocator_config.hpp>
 #include <kvpage/cache/block_ids.hpp>
+#include <kvpage/sched/request.hpp>
 
 #include <array>
 #include <cstdint>
@@ -74,21 +75,16 @@ struct TracePlan {
   std::vector<PlannedRow> rows{};
 };
 
-/// How an answer lost its row.
-enum class TracePreemptionKind : std::uint8_t {
-  kKeep,       ///< its blocks stay
-  kDemote,     ///< its blocks go to the host tier
-  kRecompute,  ///< its blocks are given back
-};
+/// By PreemptionKind: how an answer lost its row.
 inline constexpr std::array<std::string_view, 3> kPreemptionNames{"keep", "demote", "recompute"};
-constexpr std::string_view name_of(TracePreemptionKind kind) { return kPreemptionNames[static_cast<std::size_t>(kind)]; }
+constexpr std::string_view name_of(PreemptionKind kind) { return kPreemptionNames[static_cast<std::size_t>(kind)]; }
 
 /// An answer that lost its row. It is admitted again by rows that have `cached_tokens`.
 struct TracePreemption {
   std::int64_t t_ns = 0;  ///< set by the recorder
   std::string id;
   std::uint32_t answer = 0;
-  TracePreemptionKind kind{};
+  PreemptionKind kind{};
 };
 
 /// Blocks on their way between the pool and the host tier.

@@ -217,7 +217,7 @@ Expected<TracePreemption, TraceError> TraceReader::preemption(const TraceLine& l
     if (found == kPreemptionNames.end()) {
       throw detail::BadField("\"how\" must be \"keep\", \"demote\" or \"recompute\", not \"" + how + "\"");
     }
-    preemption.kind = static_cast<TracePreemptionKind>(found - kPreemptionNames.begin());
+    preemption.kind = static_cast<PreemptionKind>(found - kPreemptionNames.begin());
     return preemption;
   });
 }
