@@ -179,8 +179,9 @@ class Conditions {
   std::mt19937_64 random_;
 };
 
-/// Several circumstances at once, by seed.
-LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed) {
+/// Several circumstances at once, by seed. `all_taken`: how often the blocks of all mixtures together were taken.
+LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed,
+                             const std::shared_ptr<std::int64_t>& all_taken) {
   Conditions some(subject, vocab_size, seed);
   const std::int64_t size = some.between(2, 32), chunk = some.between(1, 400), first = some.between(1, 20), second = some.between(21, 60);
   LawCondition condition = some.batch(size, static_cast<int>(some.between(1, 3)));
@@ -192,9 +193,15 @@ LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t voca
   condition.before_step = [first, second, taken](LawControls& run, std::int64_t step) {
     if (step == first || step == second) *taken += run.preempt();
   };
-  condition.require_happened = [taken, chunk](const LawOutcome& outcome) {
+  condition.require_happened = [taken, all_taken, chunk](const LawOutcome& outcome) {
     REQUIRE(outcome.record.admissions() == 1 + *taken);
-    for (const LawVisit& visit : outcome.record.visits) REQUIRE(visit.q_count <= chunk);
+    *all_taken += *taken;
+    std::int64_t company = 0;
+    for (const LawVisit& visit : outcome.record.visits) {
+      REQUIRE(visit.q_count <= chunk);
+      company = std::max(company, visit.num_seqs);
+    }
+    REQUIRE(company > 1);
     REQUIRE_FALSE(outcome.record.blocks_ascend());
   };
   return condition;
@@ -231,7 +238,13 @@ std::vector<LawCondition> more_conditions(const GenerationRequest& subject, std:
   std::vector<LawCondition> conditions{some.batch(7, 3),    some.batch(32, 1),        some.batch(20, 2),         some.chunks(37, 2),
                                        some.hit(640, 2),    some.hit(799, 1),         some.displaced(2, 0, 3),   some.displaced(12, 0, 2),
                                        some.displaced(1, 400, 2), some.displaced(40, 400, 1)};
-  for (std::uint64_t seed = 1; seed <= num_mixed; ++seed) conditions.push_back(mixed_condition(subject, vocab_size, seed));
+  const auto all_taken = std::make_shared<std::int64_t>(0);
+  for (std::uint64_t seed = 1; seed <= num_mixed; ++seed) conditions.push_back(mixed_condition(subject, vocab_size, seed, all_taken));
+  if (num_mixed == 0) return conditions;
+  conditions.back().require_happened = [all_taken, check = std::move(conditions.back().require_happened)](const LawOutcome& outcome) {
+    check(outcome);
+    REQUIRE(*all_taken > 0);
+  };
   return conditions;
 }
 
