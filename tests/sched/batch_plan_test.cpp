@@ -95,6 +95,21 @@ TEST_CASE("sched.batch_plan.every_broken_rule_is_named", "[sched]") {
           p.groups[0].write_slots[3] = {BlockId{2}, 0};
         }) == "no two tokens are written to one slot");
   CHECK(broken_rule([](BatchPlan& p) { p.samples = {{.logit_index = 2}}; }) == "a sample is drawn from a row that gives logits");
+  const std::string order = "samples go by row, then by answer";
+  CHECK(broken_rule([](BatchPlan& p) { p.samples = {{.logit_index = 1}, {.logit_index = 0}}; }) == order);
+  CHECK(broken_rule([](BatchPlan& p) { p.samples = {{.logit_index = 0, .child = 1}, {.logit_index = 0, .child = 0}}; }) == order);
+  CHECK(broken_rule([](BatchPlan& p) { p.samples = {{.logit_index = 1, .child = 2}, {.logit_index = 1, .child = 2}}; }) == order);
+  const auto owned = [](BatchPlan& p) { p.owners = {{.request = kvpage::RequestId{8}}, {.request = kvpage::RequestId{9}}}; };
+  const auto samples = [](BatchPlan& p, std::uint64_t first, std::uint64_t second) {
+    const kvpage::RequestId id{first};
+    p.samples = {{.logit_index = 0, .request = id}, {.logit_index = 0, .request = id, .child = 1},
+                 {.logit_index = 1, .request = kvpage::RequestId{second}}};
+  };
+  CHECK(broken_rule([&](BatchPlan& p) { owned(p), samples(p, 8, 9); }).empty());
+  CHECK(broken_rule([&](BatchPlan& p) { samples(p, 9, 8); }).empty());  // nobody says whose rows they are
+  const std::string last = "a sample is drawn from the last row of its request";
+  CHECK(broken_rule([&](BatchPlan& p) { owned(p), samples(p, 8, 8); }) == last);
+  CHECK(broken_rule([&](BatchPlan& p) { owned(p), samples(p, 8, 9), p.logit_rows[0] = 1; }) == last);
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {3, 2}; }) == "logit rows ascend inside the step");
   CHECK(broken_rule([](BatchPlan& p) { p.logit_rows = {4}; }) == "logit rows ascend inside the step");
 }

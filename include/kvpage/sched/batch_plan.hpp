@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -167,6 +169,31 @@ inline const char* broken_transfer_rule(const BatchPlan& plan) {
   return used ? "a block that is loaded is used by nothing else in the step" : nullptr;
 }
 
+/// The rules for the rows that give logits, and for what is drawn from them. Whose rows they are is only known with owners.
+inline std::optional<PlanError> broken_sample_rule(const BatchPlan& plan) {
+  std::int64_t previous = -1;
+  for (const std::int64_t row : plan.logit_rows) {
+    if (row <= previous || row >= plan.num_tokens()) return PlanError{"logit rows ascend inside the step", row};
+    previous = row;
+  }
+  std::size_t s = 0;
+  const PlannedSample* last = nullptr;
+  for (const PlannedSample& sample : plan.samples) {
+    const std::int64_t index = sample.logit_index;
+    if (index < 0 || index >= std::ssize(plan.logit_rows)) return PlanError{"a sample is drawn from a row that gives logits", index};
+    const bool ordered = last == nullptr || std::pair{last->logit_index, last->child} < std::pair{index, sample.child};
+    if (!ordered) return PlanError{"samples go by row, then by answer", index};
+    last = &sample;
+    if (plan.owners.size() != plan.sequences.size()) continue;
+    const std::int64_t row = plan.logit_rows[static_cast<std::size_t>(index)];
+    while (plan.sequences[s].q_begin + plan.sequences[s].q_count <= row) ++s;
+    const bool its_last = row + 1 == plan.sequences[s].q_begin + plan.sequences[s].q_count;
+    const bool its_own = plan.owners[s].request == sample.request;
+    if (!its_last || !its_own) return PlanError{"a sample is drawn from the last row of its request", index};
+  }
+  return std::nullopt;
+}
+
 /// Over all groups: they share one pool.
 inline bool slots_are_unique(const BatchPlan& plan) {
   std::vector<std::uint64_t> seen;
@@ -200,17 +227,7 @@ inline Expected<void, PlanError> validate(const BatchPlan& plan, std::int64_t bl
   if (rows != plan.num_tokens()) return Unexpected{PlanError{"every token belongs to a sequence", rows}};
   if (!detail::slots_are_unique(plan)) return Unexpected{PlanError{"no two tokens are written to one slot", 0}};
   if (const char* rule = detail::broken_transfer_rule(plan)) return Unexpected{PlanError{rule, 0}};
-  std::int64_t previous = -1;
-  for (const std::int64_t row : plan.logit_rows) {
-    if (row <= previous || row >= plan.num_tokens()) return Unexpected{PlanError{"logit rows ascend inside the step", row}};
-    previous = row;
-  }
-  const auto num_logits = static_cast<std::int64_t>(plan.logit_rows.size());
-  for (const PlannedSample& sample : plan.samples) {
-    if (sample.logit_index < 0 || sample.logit_index >= num_logits) {
-      return Unexpected{PlanError{"a sample is drawn from a row that gives logits", sample.logit_index}};
-    }
-  }
+  if (const auto broken = detail::broken_sample_rule(plan)) return Unexpected{*broken};
   return {};
 }
 
