@@ -41,6 +41,7 @@ struct SimFeatures {
   bool cancels = false, preemptions = false, flips = false, resets = false, pins = false, clock_jumps = false, refusals = false;
   bool drops = false, aborts = false, exceptions = false, lost_results = false, late_results = false, bad_rows = false;
   bool tier = false, transfer_faults = false, tier_resets = false;
+  bool caller_stops = false;  ///< the caller's own rule ends answers
 };
 
 /// One world. Equal configs and actions give equal runs, bit for bit.
@@ -121,6 +122,7 @@ inline void draw_tier(SimRandom&& random, SimConfig& config) {
   config.preempt_by_cost = random.one_in(2);
   detail::draw_tier(SimRandom{seed, 3}, config);
   limits.reject_infeasible = SimRandom{seed, 4}.one_in(2);
+  config.features.caller_stops = SimRandom{seed, 5}.one_in(2);
   config.costs.decode_ns_per_token = 2'000'000;
   return config;
 }

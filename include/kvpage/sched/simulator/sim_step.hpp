@@ -204,6 +204,7 @@ class SimStep {
       std::size_t count = 1;  // samples of one request's answers that are drawn together
       while (i + count < batch.samples.size() && batch.samples[i + count].request == batch.samples[i].request) ++count;
       for (std::size_t c = i; c < i + count; ++c) results.push_back(sample(batch, logits, {i, count}, c));
+      stop_beam(batch, {i, count});
       i += count;
     }
     if (action.kind == SimKind::kBadRow && !results.empty()) spoil(batch, action.b % results.size());
@@ -241,8 +242,22 @@ class SimStep {
     answer.next_token = result.token;
     answer.expects_token = true;
     const bool plain = !r.spec.beam || r.spec.num_samples == 1;
-    answer.stop_asked = plain && std::find(r.stop_tokens.begin(), r.stop_tokens.end(), result.token) != r.stop_tokens.end();
+    const bool stop_token = plain && std::find(r.stop_tokens.begin(), r.stop_tokens.end(), result.token) != r.stop_tokens.end();
+    result.stop = world_.config.features.caller_stops && toy::fold(own, planned.child) % kMeanTextToStop == 0;
+    answer.stop_asked = stop_token || result.stop;
     return result;
+  }
+
+  /// Tokens between two that the caller's own rule stops at, on average.
+  static constexpr std::uint64_t kMeanTextToStop = 24;
+
+  /// A beam ends as a whole, with the step that stops one of its answers.
+  void stop_beam(const BatchPlan& batch, Group group) {
+    SimRequest& r = world_.book.requests[batch.samples[group.first].request.value];
+    if (!r.spec.beam || r.spec.num_samples == 1) return;
+    const std::span<const SampleResult> drawn = std::span{world_.results}.subspan(group.first, group.count);
+    const bool stops = std::any_of(drawn.begin(), drawn.end(), [](const SampleResult& result) { return result.stop; });
+    for (SimAnswer& answer : r.answers) answer.stop_asked = stops;
   }
 
   void spoil(const BatchPlan& batch, std::size_t at) {
