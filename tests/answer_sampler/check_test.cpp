@@ -33,10 +33,13 @@ const std::vector<BadField>& bad_fields() {
       {"best_of", [](auto& r) { r.best_of = -1; }, -1, 1},
       {"beam_width", [](auto& r) { r.sampling.temperature = 0, r.n = 3, r.beam_width = 2; }, 2, 3},
       {"beam_width", [](auto& r) { r.sampling.temperature = 0, r.beam_width = -2; }, -2, 1},
-      {"temperature", [](auto& r) { r.beam_width = 2; }, 1, 0},
+      {"temperature", [](auto& r) { r.sampling.temperature = 0.5f, r.beam_width = 2; }, 1, 0},
+      {"temperature", [](auto& r) { r.sampling.temperature = 3, r.beam_width = 2; }, 3, 0},
       {"best_of", [](auto& r) { r.sampling.temperature = 0, r.beam_width = 2, r.best_of = 2; }, 2, 0},
       {"length_penalty", [](auto& r) { r.sampling.temperature = 0, r.beam_width = 2, r.length_penalty = std::nan(""); }, 0, 16},
-      {"length_penalty", [](auto& r) { r.sampling.temperature = 0, r.beam_width = 2, r.length_penalty = 17; }, 0, 16},
+      {"length_penalty", [](auto& r) { r.sampling.temperature = 0, r.beam_width = 2, r.length_penalty = 16.5; }, 17, 16},
+      {"length_penalty", [](auto& r) { r.sampling.temperature = 0, r.beam_width = 2, r.length_penalty = -1e300; },
+       -9'000'000'000'000'000'000, 16},
       {"temperature", [](auto& r) { r.sampling.temperature = -1; }, 0, 0},
       {"min_p", [](auto& r) { r.sampling.min_p = 1.5f; }, 0, 0},
       {"top_k", [](auto& r) { r.sampling.top_k = -2; }, -2, -1},
@@ -45,6 +48,9 @@ const std::vector<BadField>& bad_fields() {
       {"presence_penalty", [](auto& r) { r.sampling.presence_penalty = std::numeric_limits<float>::infinity(); }, 0, 0},
       {"frequency_penalty", [](auto& r) { r.sampling.frequency_penalty = std::numeric_limits<float>::quiet_NaN(); }, 0, 0},
       {"logit_bias", [](auto& r) { r.logit_bias = {{16, 0.0f}}; }, 16, 16},
+      {"logit_bias", [](auto& r) { r.logit_bias = {{3, 0.0f}, {15, 1e9f}}; }, 1'000'000'000, 100},  // bug B56
+      {"logit_bias", [](auto& r) { r.logit_bias = {{15, -100.5f}}; }, -101, 100},
+      {"logit_bias", [](auto& r) { r.logit_bias = {{15, std::numeric_limits<float>::quiet_NaN()}}; }, 0, 100},
       {"stop_tokens", [](auto& r) { r.stop_tokens = {3, 99}; }, 99, 16},
       {"stop_tokens", [](auto& r) { r.stop_tokens.assign(257, 1); }, 257, 256},
       {"stop_strings", [](auto& r) { r.stop_strings = {"a", ""}; }, 0, 1},
@@ -77,7 +83,7 @@ TEST_CASE("answer_sampler.check.each_field_is_refused_by_its_name", "[answer_sam
 
 TEST_CASE("answer_sampler.check.values_at_the_limits_are_good", "[answer_sampler]") {
   GenerationRequest request{.prompt_ids = {0, 15}, .max_tokens = 9, .min_tokens = 9, .n = 128, .best_of = 128, .num_logprobs = 20};
-  request.logit_bias = {{15, -1e30f}};
+  request.logit_bias = {{15, -100}, {0, 100}};
   request.stop_tokens.assign(256, 15);
   request.stop_strings.assign(64, std::string(1'024, 'x'));
   CHECK(check_request(request, 16, true));

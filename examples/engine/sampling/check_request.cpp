@@ -1,6 +1,7 @@
 /// \file check_request: one rule per field.
 #include "engine/sampling/check_request.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -12,6 +13,13 @@ using Limits = SamplingLimits;
 
 Unexpected<Refusal> refuse(const char* what, std::int64_t value, std::int64_t limit, const char* unit) noexcept {
   return {Refusal{.kind = RefusalKind::kBadParameter, .value = value, .limit = limit, .unit = unit, .what = what}};
+}
+
+/// A number for a refusal, which holds integers: rounded away from 0, so that what is outside of a limit still is. Not a number: 0.
+std::int64_t outward(double value) noexcept {
+  constexpr double kMost = 9e18;
+  if (std::isnan(value)) return 0;
+  return static_cast<std::int64_t>(std::clamp(value < 0 ? std::floor(value) : std::ceil(value), -kMost, kMost));
 }
 
 Checked check_ids(std::span<const TokenId> ids, std::int64_t vocab_size, const char* what) noexcept {
@@ -45,9 +53,12 @@ Checked check_answers(const GenerationRequest& request) noexcept {
     return refuse("beam_width must be 0 or in [n, 128]", request.beam_width, limit, "answers");
   }
   if (request.best_of != 0) return refuse("best_of is for sampling: with beam_width it must be 0", request.best_of, 0, "answers");
-  if (!request.sampling.greedy()) return refuse("a beam draws nothing: with beam_width the temperature must be 0", 1, 0, "");
-  if (!std::isfinite(request.length_penalty) || std::abs(request.length_penalty) > 16) {
-    return refuse("length_penalty must lie in [-16, 16]", 0, 16, "");
+  if (!request.sampling.greedy()) {
+    const auto temperature = static_cast<double>(request.sampling.temperature);
+    return refuse("a beam draws nothing: with beam_width the temperature must be 0", outward(temperature), 0, "");
+  }
+  if (!(std::abs(request.length_penalty) <= static_cast<double>(Limits::kLengthPenalty))) {
+    return refuse("length_penalty must be a number in [-16, 16]", outward(request.length_penalty), Limits::kLengthPenalty, "");
   }
   return {};
 }
@@ -73,6 +84,12 @@ Checked check_sampling(const GenerationRequest& request, std::int64_t vocab_size
   params.logit_bias = request.logit_bias;
   const auto num_biases = static_cast<std::int64_t>(request.logit_bias.size());
   if (num_biases > Limits::kLogitBiases) return refuse("logit_bias holds too many", num_biases, Limits::kLogitBiases, "tokens");
+  for (const LogitBias& bias : request.logit_bias) {
+    const auto value = static_cast<double>(bias.bias);
+    if (!(std::abs(value) <= static_cast<double>(Limits::kBias))) {
+      return refuse("logit_bias holds a bias outside of [-100, 100]", outward(value), Limits::kBias, "");
+    }
+  }
   const Status status = validate(params, vocab_size);
   if (!status.ok()) return refuse(status.message(), status.value(), status.limit(), "");
   return {};

@@ -17,6 +17,8 @@ struct SamplingLimits {
   static constexpr std::int64_t kStopTokens = 256;
   static constexpr std::int64_t kStopStrings = 64;
   static constexpr std::int64_t kStopStringBytes = 1'024;
+  static constexpr std::int64_t kBias = 100;             ///< of a logit, either way
+  static constexpr std::int64_t kLengthPenalty = 16;     ///< either way
 };
 
 /// Errors: kEmptyPrompt, or kBadParameter whose `what` names the field and its rule. Cost: O(size of the request).

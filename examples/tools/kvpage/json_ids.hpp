@@ -20,6 +20,9 @@ void for_each_json_line(const std::string& text, const std::string& name, const 
 /// An array of ids below vocab_size, called `key` in errors. Errors: std::runtime_error.
 std::vector<TokenId> read_ids(const nlohmann::json& value, const char* key, std::int64_t vocab_size);
 
+/// A value as errors show it: JSON in ASCII, shortened.
+std::string shown(const nlohmann::json& value);
+
 /// "[1, 2, 3]".
 std::string json_array(const std::vector<TokenId>& ids);
 

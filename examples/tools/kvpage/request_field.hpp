@@ -19,13 +19,15 @@ struct FieldContext {
   std::int64_t vocab_size;
 };
 
-/// One field's value. Errors of all: std::runtime_error that names the field and what it may hold.
+/// One field's value. Errors of all: std::runtime_error that names the field, what it may hold and what it holds.
 struct FieldValue {
   const nlohmann::json& value;
   const char* key;
   const FieldContext& context;
 
-  [[noreturn]] void refuse(const std::string& wanted) const { throw std::runtime_error(std::string(key) + " must be " + wanted); }
+  [[noreturn]] void refuse(const std::string& wanted) const {
+    throw std::runtime_error(std::string(key) + " must be " + wanted + ", not " + shown(value));
+  }
 
   std::int64_t integer(std::int64_t least, std::int64_t most) const {
     const bool in_64_bits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 != 0);
@@ -57,6 +59,8 @@ namespace detail {
 
 inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 using Most = engine::SamplingLimits;
+inline constexpr auto kBias = static_cast<double>(Most::kBias);
+inline constexpr auto kLengthPenalty = static_cast<double>(Most::kLengthPenalty);
 
 inline std::string read_id(const FieldValue& f) {
   if (!f.value.is_string() && !f.value.is_number_integer()) f.refuse("a text or an integer");
@@ -64,14 +68,14 @@ inline std::string read_id(const FieldValue& f) {
 }
 
 inline std::uint64_t read_seed(const FieldValue& f) {
-  if (!f.value.is_number_integer()) f.refuse("an integer of 64 bits");
+  if (!f.value.is_number_unsigned()) f.refuse("an integer in [0, 18446744073709551615]");
   return f.value.get<std::uint64_t>();
 }
 
 /// Both `{"id": bias, ..}` and `[[id, bias], ..]`.
 inline std::vector<LogitBias> read_logit_bias(const FieldValue& f) {
   if (!f.value.is_structured()) f.refuse("an object of biases by id");
-  if (std::ssize(f.value) > Most::kLogitBiases) f.refuse("of at most " + std::to_string(Most::kLogitBiases) + " ids");
+  if (std::ssize(f.value) > Most::kLogitBiases) f.refuse("biases of at most " + std::to_string(Most::kLogitBiases) + " ids");
   std::vector<LogitBias> biases;
   for (const auto& item : f.value.items()) {
     const bool pair = f.value.is_array() && item.value().is_array() && item.value().size() == 2;
@@ -79,7 +83,7 @@ inline std::vector<LogitBias> read_logit_bias(const FieldValue& f) {
     const nlohmann::json id = pair ? item.value()[0] : nlohmann::json::parse(item.key(), nullptr, false);
     const nlohmann::json& bias = pair ? item.value()[1] : item.value();
     biases.push_back({static_cast<TokenId>(FieldValue{id, "each id of logit_bias", f.context}.integer(0, f.context.vocab_size - 1)),
-                      FieldValue{bias, "each bias of logit_bias", f.context}.real(-100, 100)});
+                      FieldValue{bias, "each bias of logit_bias", f.context}.real(-kBias, kBias)});
   }
   return biases;
 }
@@ -127,7 +131,7 @@ inline constexpr RequestField kRequestFields[] = {
     {"beam", "width of a beam search, 1 to 128",
      [](const FieldValue& f, TimedRequest& r) { r.request.beam_width = f.integer(1, detail::Most::kAnswers); }},
     {"length_penalty", "of beams: score = log-probability / tokens^penalty, -16 to 16; default 1",
-     [](const FieldValue& f, TimedRequest& r) { r.request.length_penalty = f.number(-16, 16); }},
+     [](const FieldValue& f, TimedRequest& r) { r.request.length_penalty = f.number(-detail::kLengthPenalty, detail::kLengthPenalty); }},
     {"temperature", "0 = greedy, the default; to 100",
      [](const FieldValue& f, TimedRequest& r) { r.request.sampling.temperature = f.real(0, 100); }},
     {"temperature_last", "filters see probabilities at temperature 1",
@@ -145,14 +149,14 @@ inline constexpr RequestField kRequestFields[] = {
     {"logit_bias", "{\"id\": bias, ..}, biases of -100 to 100",
      [](const FieldValue& f, TimedRequest& r) { r.request.logit_bias = detail::read_logit_bias(f); }},
     {"logprobs", "0 to 20 likeliest tokens at each place, beside the chosen one",
-     [](const FieldValue& f, TimedRequest& r) { r.request.num_logprobs = f.integer(0, 20); }},
+     [](const FieldValue& f, TimedRequest& r) { r.request.num_logprobs = f.integer(0, detail::Most::kTopLogprobs); }},
     {"stop", "text or texts before which an answer ends",
      [](const FieldValue& f, TimedRequest& r) { r.request.stop_strings = detail::read_stops(f); }},
     {"stop_tokens", "token ids before which an answer ends",
      [](const FieldValue& f, TimedRequest& r) { r.request.stop_tokens = f.ids(); }},
     {"ignore_eos", "true: the model's end tokens end nothing",
      [](const FieldValue& f, TimedRequest& r) { r.request.ignore_eos = f.boolean(); }},
-    {"seed", "of the draws; one is drawn and reported if it is missing",
+    {"seed", "of the draws, 0 or more; one is drawn and reported if it is missing",
      [](const FieldValue& f, TimedRequest& r) { r.request.seed = detail::read_seed(f); }},
     {"priority", "0 = most urgent, the default (--order priority)",
      [](const FieldValue& f, TimedRequest& r) { r.request.priority = f.integer(0, 1'000'000); }},

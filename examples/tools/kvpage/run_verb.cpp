@@ -1,4 +1,5 @@
 /// \file Options of `kvpage run`.
+#include "engine/sampling/check_request.hpp"
 #include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/verb.hpp"
 
@@ -22,11 +23,12 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
   app.add_option("--frequency-penalty", o.frequency_penalty, "the same, as often as the answer has it; 0 = off")
       ->check(CLI::Range(-100.0f, 100.0f))
       ->capture_default_str();
-  app.add_option("--logit-bias", o.logit_bias, "ID=BIAS, added to the logit of a token; may be given again");
+  app.add_option("--logit-bias", o.logit_bias, "ID=BIAS, added to the logit of a token, -100 to 100; may be given again");
   app.add_option("-s,--seed", o.seed, "seed of the random draws; without it one is drawn and shown");
 }
 
 void add_answer_options(CLI::App& app, RunOptions& o) {
+  using Most = engine::SamplingLimits;
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
   app.add_option("-n,--max-tokens", o.max_tokens, "longest answer in tokens")
       ->check(CLI::Range(std::int64_t{1}, kMostTokens))
@@ -35,13 +37,13 @@ void add_answer_options(CLI::App& app, RunOptions& o) {
       ->check(CLI::Range(std::int64_t{0}, kMostTokens))
       ->capture_default_str();
   app.add_option("--answers,--n", o.num_answers, "answers to one prompt; chats go on from the first")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{128}))
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{Most::kAnswers}))
       ->capture_default_str();
   app.add_option("--beam", o.beam_width, "beam search of this width; the best of its answers are shown when it ends")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{128}));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{Most::kAnswers}));
   app.add_option("--stop", o.stop, "text before which the answer ends; may be given again");
   app.add_option("--logprobs", o.num_logprobs, "each token's log-probability and the k likeliest there, as JSON lines on standard error")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{20}));
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{Most::kTopLogprobs}));
 }
 
 }  // namespace
