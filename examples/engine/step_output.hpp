@@ -39,6 +39,7 @@ struct Answer {
   double sum_logprob = 0;           ///< of all tokens of `ids`, by the raw logits; 0 unless something asked for it
   FinishReason finish = FinishReason::kNone;
   std::string tail_text{};          ///< the end of `text` that no TokenOutput had: what was held back
+  std::int64_t num_drawn = 0;       ///< tokens of `ids`, and the end or stop token if one was drawn
 };
 
 /// What a request took. Times are on the engine's clock.

@@ -145,6 +145,12 @@ TEST_CASE("cli.batching.times_and_rates_agree_with_each_other", "[cli]") {
   }
   CHECK(totals["end_to_end_s"]["p99"].get<double>() == longest);
   CHECK(result["requests"][2]["time_per_token_s"] == 0);
+  const auto third = result["requests"][0]["output_ids"][2];
+  const Json stopped = requests_of(tiny.path(), lines_of({request("a", some_ids(30), 20, {{"stop_tokens", {third}}})}))["requests"][0];
+  const auto further = static_cast<double>(stopped["output_ids"].size());  // the stop token was drawn too
+  CHECK(stopped["finish_reason"] == "stop");
+  CHECK(stopped["time_per_token_s"].get<double>() * further ==
+        Approx(stopped["end_to_end_s"].get<double>() - stopped["ttft_s"].get<double>()));
   const Json missed = requests_of(tiny.path(), lines_of({request("a", some_ids(30), 20)}), {"--slo-tpot-ms", "1e-9"});
   CHECK(missed["totals"]["goodput"] == 0);
 }

@@ -60,6 +60,7 @@ struct AnswerDraft {
     answer.logprobs = std::move(logprobs);
     answer.sum_logprob = sum_logprob;
     answer.finish = finish;
+    answer.num_drawn = num_drawn;
     return answer;
   }
 };

@@ -4,6 +4,7 @@
 #include "tools/kvpage/loaded_model.hpp"
 #include "tools/kvpage/profile_report.hpp"
 #include "tools/kvpage/random_ids.hpp"
+#include "tools/kvpage/rates.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +17,6 @@
 
 namespace kvpage::cli {
 namespace {
-
-double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 /// One request from its submission to its end.
 struct Measured {
@@ -44,18 +43,6 @@ Measured measure(CliEngine& engine, std::vector<TokenId> prompt_ids, std::int64_
     if (!output.status.ok()) throw Failure(kExitRun, output.status.message());
     if (!output.finished.empty()) return {output.finished.front()};
   }
-}
-
-/// The page that the depth fills in part is copied, in each cache group, before the prompt goes on in it.
-LoadedModel load_with_spare_pages(ModelOptions model, std::int64_t context_tokens) {
-  {
-    const TextModel text = open_text_model(model.model);
-    const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
-    require_context(context_tokens, spec);
-    model.pool_blocks = engine::plan_kv_pool(spec, model_config(model, context_tokens, engine::kDefaultStepTokens)).num_blocks;
-  }
-  model.pool_blocks += kMaxCacheGroups;
-  return load_model(model, context_tokens, engine::kDefaultStepTokens);
 }
 
 void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const Measured& timed,
@@ -86,7 +73,8 @@ void print_text(const BenchOptions& o, const LoadedModel& m, const Measured& tim
 int bench(const BenchOptions& options) {
   if (options.requests || options.mix) return bench_requests(options);
   if (options.batch > 0) return bench_batch(options);
-  LoadedModel m = load_with_spare_pages(options.model, options.depth_tokens + options.prompt_tokens + options.generate_tokens);
+  const std::int64_t context = options.depth_tokens + options.prompt_tokens + options.generate_tokens;
+  LoadedModel m = load_model_for(options.model, 1, context, engine::kDefaultStepTokens);
   engine::SystemEnv env;
   EngineOptions limits;
   limits.max_seqs = 1;

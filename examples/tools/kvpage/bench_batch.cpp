@@ -4,6 +4,7 @@
 #include "tools/kvpage/loaded_model.hpp"
 #include "tools/kvpage/profile_report.hpp"
 #include "tools/kvpage/random_ids.hpp"
+#include "tools/kvpage/rates.hpp"
 #include "tools/kvpage/request_run.hpp"
 
 #include <nlohmann/json.hpp>
@@ -76,8 +77,6 @@ class Phase {
   RunRecord record_;
 };
 
-double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
-
 /// `answers`: of the second phase, empty without one.
 void print(const BenchOptions& o, const LoadedModel& m, const Phase& prefill, const std::optional<Phase>& answers, ProfileReport* profile) {
   const std::int64_t prompt_tokens = o.batch * o.prompt_tokens;
@@ -102,22 +101,6 @@ void print(const BenchOptions& o, const LoadedModel& m, const Phase& prefill, co
   std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
-/// With a pool for the whole batch.
-LoadedModel load_for(const BenchOptions& options, std::int64_t context_tokens, std::int64_t step_tokens) {
-  ModelOptions model = options.model;
-  {
-    const TextModel text = open_text_model(model.model);
-    const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
-    require_context(context_tokens, spec);
-    engine::ModelConfig config = model_config(model, context_tokens, step_tokens);
-    config.num_seqs = options.batch;
-    // The second run copies the last page of each prompt, in each cache group, while the first run's is still cached.
-    const std::int64_t blocks = engine::plan_kv_pool(spec, config).num_blocks;
-    model.pool_blocks = blocks + ceil_div(blocks, ceil_div(context_tokens, config.block_size));
-  }
-  return load_model(model, context_tokens, step_tokens, options.batch);
-}
-
 }  // namespace
 
 // Two runs, so that no prompt is computed beside a decode step: the first one computes the prompts and one token; the second one finds
@@ -125,7 +108,7 @@ LoadedModel load_for(const BenchOptions& options, std::int64_t context_tokens, s
 int bench_batch(const BenchOptions& options) {
   const std::int64_t context = options.prompt_tokens + std::max<std::int64_t>(options.generate_tokens, 1);
   const std::int64_t step_tokens = std::max(engine::kDefaultStepTokens, options.batch + 1);
-  LoadedModel m = load_for(options, context, step_tokens);
+  LoadedModel m = load_model_for(options.model, options.batch, context, step_tokens);
   EngineOptions limits;
   limits.max_seqs = options.batch;
   limits.budget_tokens = step_tokens;

@@ -24,8 +24,10 @@ const char* const kFooter =
     "Lines of --requests, greedy unless they say otherwise:\n";
 
 const char* const kReportHelp =
-    "Times are seconds: ttft_s from arrival to the first token, time_per_token_s between tokens after it, end_to_end_s from arrival to\n"
-    "the end. Percentiles are nearest-rank over the requests that ended by themselves: values that were measured.\n"
+    "Times are seconds: ttft_s from arrival to the first token, end_to_end_s from arrival to the end, time_per_token_s from the first\n"
+    "token to the end, per further token that the longest answer drew, an end token included (of best_of and beam: the longest that was\n"
+    "kept, though the request ends with the last one that was computed).\n"
+    "Percentiles are nearest-rank over the requests that ended by themselves: values that were measured.\n"
     "goodput: with --slo-ttft-ms or --slo-tpot-ms, requests per second that met them; without, output tokens per second of requests that\n"
     "ended by themselves.\n"
     "A request that is refused has an error in its result; the others go on, and the exit code is 0. It is 1 when a request failed in the\n"

@@ -128,6 +128,18 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};
 }
 
+LoadedModel load_model_for(ModelOptions options, std::int64_t num_seqs, std::int64_t context_tokens, std::int64_t step_tokens) {
+  {
+    const TextModel text = open_text_model(options.model);
+    const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
+    require_context(context_tokens, spec);
+    engine::ModelConfig config = model_config(options, context_tokens, step_tokens);
+    config.num_seqs = num_seqs;
+    options.pool_blocks = engine::plan_kv_pool(spec, config).num_blocks + num_seqs * kMaxCacheGroups;
+  }
+  return load_model(options, context_tokens, step_tokens, num_seqs);
+}
+
 std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file) {
   const auto source = loaded(engine::read_chat_template(file));
   if (!source) return std::nullopt;

@@ -59,6 +59,11 @@ void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec)
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens,
                        std::int64_t logit_rows = engine::kDefaultLogitRows);
 
+/// Loads `options.model` with a pool in which `num_seqs` sequences of `context_tokens` each go on behind what an earlier request left in
+/// the prefix cache: the page that is filled in part is copied, in each cache group, while the old one is still cached.
+/// Errors: as load_model.
+LoadedModel load_model_for(ModelOptions options, std::int64_t num_seqs, std::int64_t context_tokens, std::int64_t step_tokens);
+
 /// The compiled chat template of the file, if it has one. Errors: Failure when it cannot be compiled.
 std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file);
 

@@ -1,6 +1,7 @@
 #include "tools/kvpage/request_report.hpp"
 
 #include "tools/kvpage/loaded_model.hpp"
+#include "tools/kvpage/rates.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,10 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* const kFault = "a token could not be drawn: its logits are NaN or infinite, or none is allowed";
-
-double share(double part, std::int64_t whole) { return whole > 0 ? part / static_cast<double>(whole) : 0; }
-
-double rate(std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 Json json_of(const Percentiles& p) { return {{"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}}; }
 

@@ -48,7 +48,7 @@ RequestTimes times_of(const RequestOutcome& outcome) {
   if (metrics.first_token_ns == 0) return times;
   times.ttft_s = seconds(metrics.first_token_ns - outcome.arrival_ns);
   std::int64_t longest = 0;
-  for (const engine::Answer& answer : outcome.result->answers) longest = std::max(longest, std::ssize(answer.ids));
+  for (const engine::Answer& answer : outcome.result->answers) longest = std::max(longest, answer.num_drawn);
   if (longest > 1) times.time_per_token_s = seconds(metrics.finished_ns - metrics.first_token_ns) / static_cast<double>(longest - 1);
   return times;
 }

@@ -12,7 +12,9 @@ namespace kvpage::cli {
 /// Seconds of one request; 0 where there is nothing to measure.
 struct RequestTimes {
   double ttft_s = 0;            ///< from its arrival to its first token
-  double time_per_token_s = 0;  ///< from there to its end, per further token of its longest answer
+  /// From there to the end of the request, per further token that its longest answer drew, the end token included. Of best_of and beams
+  /// too much, if an answer that was dropped was longer: the request ends with its last answer, and only those that were kept are known.
+  double time_per_token_s = 0;
   double end_to_end_s = 0;      ///< from its arrival to its end
 };
 /// Requires: the outcome has a result.

@@ -1,7 +1,7 @@
 /// \file The report of a run of requests as text for people.
 #include "tools/kvpage/request_report.hpp"
 
-#include "tools/kvpage/loaded_model.hpp"
+#include "tools/kvpage/rates.hpp"
 
 #include <cstdio>
 #include <string>
@@ -45,7 +45,7 @@ void RequestReport::print_text() const {
   const SchedulerStats& s = scheduler;
   std::printf("%lld requests, %lld failed; %lld of %lld prompt tokens cached; %lld tokens in %.3f s, %.1f tok/s; goodput %.2f %s\n",
               n(std::ssize(record.outcomes) - t.not_run), n(t.failed), n(t.cached_tokens), n(t.prompt_tokens), n(t.output_tokens),
-              record.wall_s, record.wall_s > 0 ? static_cast<double>(t.output_tokens) / record.wall_s : 0, t.goodput,
+              record.wall_s, rate(t.output_tokens, record.wall_s), t.goodput,
               goals.any() ? "requests/s" : "tokens/s");
   print_percentiles("ttft s", t.ttft_s);
   print_percentiles("s/token", t.time_per_token_s);
