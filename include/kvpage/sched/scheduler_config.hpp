@@ -55,7 +55,7 @@ struct SchedulerConfig {
   }
 };
 
-/// What the scheduler did so far. Plain counters.
+/// What committed steps did so far. Preemptions and lost contents count at once: a step that fails does not undo them.
 struct SchedulerStats {
   std::int64_t steps = 0;               ///< committed
   std::int64_t aborted_steps = 0;
