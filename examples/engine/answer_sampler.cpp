@@ -28,6 +28,7 @@ struct AnswerSampler::State {
 
   void prepare(const BatchPlan& plan, const LanguageModel& model);
   void draw(std::size_t begin, std::size_t end, LanguageModel& model);
+  void widen(std::size_t begin, std::size_t end, const BatchPlan& plan);
   void settle(const BatchPlan& plan, std::span<SampleResult> results);
 };
 
@@ -54,6 +55,18 @@ void AnswerSampler::State::draw(std::size_t begin, std::size_t end, LanguageMode
     const auto memory = std::as_writable_bytes(std::span(scratch[static_cast<std::size_t>(worker)]));
     for (std::size_t s = next++; s < end; s = next++) run_row(jobs[s], memory, rows[s]);
   });
+}
+
+/// Asks rows [begin, end) of beams again while stop strings end too many of their continuations. Rare: on this thread alone.
+void AnswerSampler::State::widen(std::size_t begin, std::size_t end, const BatchPlan& plan) {
+  const auto memory = std::as_writable_bytes(std::span(scratch.front()));
+  for (std::size_t s = begin; s < end; ++s) {
+    while (jobs[s].num_continuations < vocab_size && owners[s]->needs_more(plan.samples[s].child, jobs[s], rows[s])) {
+      jobs[s].num_continuations = std::min(2 * jobs[s].num_continuations, vocab_size);
+      rows[s].prepare(jobs[s]);
+      run_row(jobs[s], memory, rows[s]);
+    }
+  }
 }
 
 /// The rows of a beam stand together, in the order of its answers.
@@ -111,6 +124,7 @@ Status AnswerSampler::sample(const BatchPlan& plan, LanguageModel& model, std::s
       state_->jobs[end].args.logits = logits->data() + (plan.samples[end].logit_index - first) * state_->vocab_size;
     }
     state_->draw(done, end, model);
+    state_->widen(done, end, plan);
     done = end;
     first += count;
   }

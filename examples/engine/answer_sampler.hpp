@@ -37,7 +37,8 @@ class AnswerSampler {
   /// Draws plan.samples from the logits of the step that `model` has just run. results: [plan.samples.size()].
   /// A row that cannot be sampled (NaN, an empty mask) is that answer's kError and nobody else's. Log-probabilities are 0 unless
   /// something needs them (num_logprobs, best_of, a beam). What was drawn counts once its event comes: a step that is aborted
-  /// instead is drawn again, with the same tokens. Cost: no allocation once an answer runs, but for the log-probabilities kept.
+  /// instead is drawn again, with the same tokens. Cost: no allocation once an answer runs, but for the log-probabilities kept,
+  /// and for a beam whose stop strings end most of what a row offers: that row is ranked again, for twice as many continuations.
   /// Errors: the model's Status when logits could not be computed; then nothing has changed.
   [[nodiscard]] Status sample(const BatchPlan& plan, LanguageModel& model, std::span<SampleResult> results);
 

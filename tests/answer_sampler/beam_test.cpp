@@ -1,6 +1,7 @@
 // Beam search through the engine, against the naive one.
 #include "answer_sampler/naive_beam.hpp"
 #include "support/environment.hpp"
+#include "tokenizer/toy_vocabulary.hpp"
 
 #include <random>
 
@@ -24,7 +25,17 @@ struct BeamCase {
   }
 };
 
-/// Small vocabularies and beams wider than they are; ties; end tokens, or none; penalties and biases.
+/// Stop strings of one and two tokens, each the byte of its number: often so many that most of what a row offers ends.
+std::vector<std::string> random_stops(std::mt19937_64& random, std::int64_t vocab_size) {
+  std::vector<std::string> stops(random() % static_cast<std::uint64_t>(vocab_size));
+  for (std::string& stop : stops) {
+    do stop += static_cast<char>(random() % static_cast<std::uint64_t>(vocab_size));
+    while (stop.size() < 2 && random() % 4 == 0);
+  }
+  return stops;
+}
+
+/// Small vocabularies and beams wider than they are; ties; end tokens, or none; stop strings; penalties and biases.
 BeamCase random_case(std::mt19937_64& random) {
   const auto below = [&](std::uint64_t n) { return random() % n; };
   BeamCase c;
@@ -45,6 +56,7 @@ BeamCase random_case(std::mt19937_64& random) {
   r.num_logprobs = below(2) == 0 ? 2 : -1;
   r.ignore_eos = below(6) == 0;
   if (below(4) == 0) r.stop_tokens = {any_id()};
+  if (below(3) == 0) r.stop_strings = random_stops(random, c.vocab_size);
   // One token at least can always be drawn.
   const auto stops = c.stop_tokens();
   bool all_stop = true;
@@ -68,14 +80,15 @@ void check_equal(const std::vector<Answer>& answers, const std::vector<NaiveHypo
     CHECK(answers[i].ids == wanted[i].ids);
     CHECK(answers[i].sum_logprob == Approx(wanted[i].raw).margin(1e-9));
     CHECK(answers[i].logprobs.size() == (request.num_logprobs >= 0 ? wanted[i].ids.size() : 0));
-    const bool ended = wanted[i].length > static_cast<std::int64_t>(wanted[i].ids.size());
-    CHECK(answers[i].finish == (ended ? FinishReason::kStop : FinishReason::kLength));
+    CHECK(answers[i].finish == (wanted[i].ended ? FinishReason::kStop : FinishReason::kLength));
+    CHECK(answers[i].num_drawn == wanted[i].length);
   }
 }
 
 /// Runs `count` cases; every second one is preempted on its way, and some of its steps are lost.
 void compare_with_naive(std::uint64_t seed, int count) {
   std::mt19937_64 random(seed);
+  const kvpage::engine::Tokenizer tokenizer = ToyVocabulary::bpe().make();
   int ended = 0;
   int early = 0;
   int lost = 0;
@@ -85,7 +98,7 @@ void compare_with_naive(std::uint64_t seed, int count) {
     INFO("seed " << seed << ", case " << i << ": " << described(c));
     const TableModelConfig model{.vocab_size = c.vocab_size, .num_blocks = 128, .logit_rows = 1 + i % 4, .num_threads = 1 + i % 2,
                                  .sees_history = i % 4 > 0};
-    EngineFixture f(model, c.logits_of(), c.end_tokens);
+    EngineFixture f(model, c.logits_of(), c.end_tokens, &tokenizer);
     const auto id = f.submit(c.request);
     std::int64_t steps = 0;
     while (f.num_requests() > 0) {
@@ -137,6 +150,21 @@ TEST_CASE("answer_sampler.beam.finds_what_greedy_misses", "[answer_sampler]") {
   CHECK(best.logprobs[1].top.at(0).id == 3);
   beam.beam_width = 1;
   CHECK(f.generate(beam).at(0).ids == Ids{0, 0});
+}
+
+TEST_CASE("answer_sampler.beam.goes_on_below_any_number_of_continuations_that_stop", "[answer_sampler]") {
+  // 200 tokens complete the stop string and are likelier than all others: the search still finds the two that go on.
+  const kvpage::engine::Tokenizer tokenizer = ToyVocabulary::bpe().make();
+  std::vector<float> logits(256, 5.0f);
+  std::fill(logits.begin(), logits.begin() + 56, 0.0f);
+  logits[7] = 2.0f;
+  EngineFixture f({.vocab_size = 256}, constant_logits(logits), {}, &tokenizer);
+  GenerationRequest request{.prompt_ids = {1}, .max_tokens = 3, .sampling = {.temperature = 0}, .beam_width = 1, .length_penalty = 16};
+  for (int byte = 56; byte < 120; ++byte) request.stop_strings.push_back(std::string(1, static_cast<char>(byte)));
+  for (TokenId id = 120; id < 256; ++id) request.stop_tokens.push_back(id);
+  const Answer answer = f.generate(request).at(0);
+  CHECK(answer.ids == Ids{7, 7, 56});  // a long one that ends scores more than a short one
+  CHECK(answer.finish == FinishReason::kStop);
 }
 
 TEST_CASE("answer_sampler.beam.streams_nothing_and_gives_what_it_had_when_cancelled", "[answer_sampler]") {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace kvpage_test {
@@ -16,6 +17,8 @@ struct NaiveHypothesis {
   double score = 0;        ///< adjusted logits
   double raw = 0;          ///< raw logits, of `ids`
   std::int64_t length = 0;  ///< with its end token
+  bool ended = false;
+  std::string text{};       ///< tokens are bytes; without what was before a stop string that came too early
 };
 
 /// log-softmax of a row; -infinity stays.
@@ -44,8 +47,8 @@ class NaiveBeam {
       std::vector<NaiveHypothesis> next;
       for (const Candidate& candidate : ranked(live)) {
         if (static_cast<std::int64_t>(next.size()) == request_.beam_width) break;
-        const bool ends = is_stop(candidate.id);
-        (ends ? done : next).push_back(extended(live[candidate.source], candidate, ends));
+        const NaiveHypothesis h = extended(live[candidate.source], candidate);
+        (h.ended ? done : next).push_back(h);
       }
       live = next;
     }
@@ -67,13 +70,20 @@ class NaiveBeam {
   double final_score(const NaiveHypothesis& h) const { return h.score / std::pow(static_cast<double>(h.length), request_.length_penalty); }
   bool is_stop(TokenId id) const { return std::find(stop_tokens_.begin(), stop_tokens_.end(), id) != stop_tokens_.end(); }
 
-  NaiveHypothesis extended(const NaiveHypothesis& from, const Candidate& candidate, bool ends) const {
+  NaiveHypothesis extended(const NaiveHypothesis& from, const Candidate& candidate) const {
     NaiveHypothesis h = from;
     h.score = candidate.score;
     ++h.length;
-    if (ends) return h;
+    h.ended = is_stop(candidate.id);
+    if (h.ended) return h;
     h.ids.push_back(candidate.id);
     h.raw += candidate.raw;
+    h.text += static_cast<char>(candidate.id);
+    const bool complete = std::any_of(request_.stop_strings.begin(), request_.stop_strings.end(), [&](const std::string& stop) {
+      return h.text.size() >= stop.size() && h.text.compare(h.text.size() - stop.size(), stop.size(), stop) == 0;
+    });
+    if (complete && h.length < request_.min_tokens) h.text.clear();
+    h.ended = complete && h.length >= request_.min_tokens;
     return h;
   }
 

@@ -32,6 +32,14 @@ class AnswerText {
     ++num_tokens_;
     if (tokens_) append(tokens_->push(id));
   }
+  /// Whether `id`, pushed now, would complete a stop string. Requires: not stopped.
+  [[nodiscard]] bool would_stop(TokenId id) const {
+    if (!matcher_ || num_tokens_ + 1 < min_tokens_) return false;
+    StreamDetokenizer tokens = *tokens_;
+    StopMatcher matcher = *matcher_;
+    matcher.push(tokens.push(id));
+    return matcher.stopped();
+  }
   /// A stop string is complete: the text ends before it.
   [[nodiscard]] bool stopped() const noexcept { return matcher_ && matcher_->stopped(); }
 

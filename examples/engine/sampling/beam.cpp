@@ -28,6 +28,16 @@ double Beam::best_possible(const AnswerDraft& draft) const noexcept {
   return draft.score / std::pow(static_cast<double>(length), config_.length_penalty);
 }
 
+bool Beam::needs_more(std::int64_t c, const RowResult& row, std::int64_t asked) const {
+  if (std::ssize(row.continuations) < asked) return false;
+  const AnswerText& text = live_[static_cast<std::size_t>(c)].text;
+  std::int64_t num_going_on = 0;
+  for (const Continuation& next : row.continuations) {
+    if (!ends(next.id) && !text.would_stop(next.id) && ++num_going_on == config_.width) return false;
+  }
+  return true;
+}
+
 void Beam::rank_continuations(std::span<const RowResult> rows) {
   ranking_.clear();
   for (std::size_t c = 0; c < live_.size(); ++c) {

@@ -24,7 +24,7 @@ struct BeamConfig {
 ///
 /// Each step ranks the continuations of all live hypotheses by summed log-probability (after mask, bias and penalties, renormalised;
 /// ties: lowest source, then lowest id). In that order, a continuation that ends with a stop token or completes a stop string becomes a
-/// finished hypothesis, until `width` others are found: these live on. A finished hypothesis scores
+/// finished hypothesis, until `width` others are found, however many end: these live on. A finished hypothesis scores
 /// log-probability / tokens^length_penalty, its end token counted in both. The search stops when `width` are finished and no live one
 /// can still score more than the worst of them: log-probabilities only fall, so its bound is its present sum at the most favourable
 /// length. Stopping early therefore never changes the result.
@@ -35,12 +35,16 @@ class Beam {
   /// `empty`: an answer without tokens, with its text.
   Beam(const BeamConfig& config, const AnswerDraft& empty);
 
-  /// Continuations that a row must give: enough for `width` that go on when as many end.
+  /// Continuations that a row is asked for at first: enough for `width` that go on when every stop token is among them. Stop strings may
+  /// end more of them.
   [[nodiscard]] std::int64_t num_continuations() const noexcept {
     return 2 * config_.width + static_cast<std::int64_t>(config_.stop_tokens.size());
   }
   /// Whether the row of hypothesis `c` matters. At first all are the same one; later some may have nothing to go on with.
   [[nodiscard]] bool is_live(std::int64_t c) const noexcept { return (started_ || c == 0) && !is_dead(live_[static_cast<std::size_t>(c)]); }
+  /// Whether stop strings end so many of the row's continuations that fewer than `width` go on, and the row has more to give.
+  /// `asked`: continuations that it was asked for.
+  [[nodiscard]] bool needs_more(std::int64_t c, const RowResult& row, std::int64_t asked) const;
   [[nodiscard]] std::span<const TokenId> ids(std::int64_t c) const noexcept { return live_[static_cast<std::size_t>(c)].ids; }
 
   /// Finds the next hypotheses. rows: [width], the results of the live ones. Returns true when the search is over.

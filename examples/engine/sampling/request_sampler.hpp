@@ -36,6 +36,10 @@ class RequestSampler {
 
   /// What is wanted of the row of a sample; `logits` is missing. Valid until the next step is settled.
   [[nodiscard]] RowJob job_for(const PlannedSample& sample, std::int64_t vocab_size, std::int64_t context_tokens);
+  /// Whether the row of a beam's answer, which the job was run on, must be asked for more continuations.
+  [[nodiscard]] bool needs_more(std::uint32_t answer, const RowJob& job, const RowResult& row) const {
+    return beam_ && stops_ && !job.idle && !row.error && beam_->needs_more(answer, row, job.num_continuations);
+  }
   /// A row of a sampled answer has its token. Returns what the scheduler is told.
   [[nodiscard]] SampleResult settle(std::uint32_t answer, const RowResult& row);
   /// All rows of a beam, one per answer, have their continuations. results: [width].
