@@ -1,11 +1,13 @@
 #include "tools/kvpage/answerer.hpp"
 
+#include "engine/sampling/check_request.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/interrupt.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -27,7 +29,7 @@ LogitBias bias_of(const std::string& text) {
   const bool has_id = equals != std::string::npos && equals > 0 && text.find_first_not_of("0123456789") == equals &&
                       rest == text.c_str() + equals && id < 0xFFFF'FFFFu;
   const float bias = has_id ? std::strtof(text.c_str() + equals + 1, &rest) : 0;
-  if (!has_id || equals + 1 == text.size() || *rest != '\0' || !(bias >= -100 && bias <= 100)) {
+  if (!has_id || equals + 1 == text.size() || *rest != '\0' || !(std::abs(bias) <= static_cast<float>(engine::SamplingLimits::kBias))) {
     throw Failure(kExitUsage, "--logit-bias " + text + ": wanted is ID=BIAS, with a token id and a number in [-100, 100]");
   }
   return {static_cast<TokenId>(id), bias};
