@@ -1,4 +1,4 @@
-/// \file Paged attention of every KV format: decode in bytes of KV per second beside a plain read of memory, prefill in MAC/s.
+/// \file Paged attention of every KV format: decode in bytes of KV per second beside a plain read of memory, prefill, shared prompts.
 #include "attention_case.hpp"
 
 namespace kvpage_bench {
@@ -44,6 +44,19 @@ void prefill(Cpu& cpu, const char* name, const AttentionShape& shape) {
               std::string(Format::kName).c_str(), macs / problem.seconds(5));
 }
 
+/// Decode behind a common prompt: pages that all sequences share, beside a page of its own for each.
+template <class Format>
+void cascade(Cpu& cpu, const char* name, AttentionShape shape) {
+  AttentionCase<CpuKV<Format>> shared(cpu, shape);
+  shape.shared_len = 0;
+  AttentionCase<CpuKV<Format>> separate(cpu, shape);
+  const double seconds = shared.seconds(7);
+  const double separate_seconds = separate.seconds(7);
+  std::printf("{\"figure\": \"kernels.attention_%s.%s\", \"value\": %.4g, \"unit\": \"s\", \"against\": \"separate pages\", "
+              "\"against_value\": %.4g, \"ratio\": %.3f}\n",
+              name, std::string(Format::kName).c_str(), seconds, separate_seconds, seconds / separate_seconds);
+}
+
 }  // namespace
 }  // namespace kvpage_bench
 
@@ -59,6 +72,7 @@ int main(int argc, char** argv) {
     decode<Format>(cpu, "decode16x1024", {30, 9, 3, 64, 16, 1024, 1}, ceiling);
     decode<Format>(cpu, "decode1x4096_group7", {24, 14, 2, 64, 1, 4096, 1}, ceiling);
     decode<Format>(cpu, "decode1x4096_dim256", {18, 4, 1, 256, 1, 4096, 1}, ceiling);
+    cascade<Format>(cpu, "cascade16x1024", {10, 9, 3, 64, 16, 1024 + 64, 1, 1024});
     prefill<Format>(cpu, "prefill512", {6, 9, 3, 64, 1, 512, 512});
     prefill<Format>(cpu, "prefill512_depth4096", {2, 9, 3, 64, 1, 4608, 512});
   });

@@ -24,6 +24,7 @@ using namespace kvpage;
 struct AttentionShape {
   std::int64_t num_layers, num_q_heads, num_kv_heads, head_dim;
   std::int64_t num_seqs, kv_len, q_count;
+  std::int64_t shared_len = 0;  ///< leading positions whose pages all sequences share
 };
 
 /// 64-byte aligned bytes.
@@ -55,6 +56,9 @@ class AttentionCase {
     ids_.resize(static_cast<std::size_t>(pool_shape_.num_blocks));
     for (std::size_t i = 0; i < ids_.size(); ++i) ids_[i] = BlockId{static_cast<std::uint32_t>(i)};
     std::shuffle(ids_.begin(), ids_.end(), random_);
+    for (std::int64_t s = 1; s < shape.num_seqs; ++s) {
+      std::copy_n(ids_.begin(), shape.shared_len / 32, ids_.begin() + s * pages_per_seq_);
+    }
     for (std::int64_t s = 0; s <= shape.num_seqs; ++s) indptr_.push_back(s * pages_per_seq_);
     kv_lens_.assign(static_cast<std::size_t>(shape.num_seqs), shape.kv_len);
     for (std::int64_t s = 0; s < shape.num_seqs; ++s) seqs_.push_back({s * shape.q_count, shape.q_count, shape.kv_len - shape.q_count});

@@ -105,8 +105,11 @@ class CpuBackend {
   Status paged_attention(PagedAttentionArgs<KV> args) {
     const std::int64_t bytes = paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads);
     args.scratch = aligned_scratch(bytes);
-    ++stats_.attention_launches;
-    return kvpage::paged_attention(*cpu_, args);
+    std::int64_t shared_tokens = 0;
+    args.cascade_tokens = &shared_tokens;
+    const Status status = kvpage::paged_attention(*cpu_, args);
+    stats_.add_attention(shared_tokens);
+    return status;
   }
   template <KVStorage KV>
   Status copy_blocks(const CopyBlocksArgs<KV>& args) {

@@ -94,7 +94,7 @@ class ReferenceBackend {
   }
   template <KVStorage KV>
   Status paged_attention(const PagedAttentionArgs<KV>& args) {
-    ++stats_.attention_launches;
+    stats_.add_attention(0);
     return reference::paged_attention(args);
   }
   template <KVStorage KV>

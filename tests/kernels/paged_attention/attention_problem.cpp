@@ -28,6 +28,11 @@ void fill_random(AttentionProblem& problem, unsigned seed) {
   for (std::size_t s = 0; s < problem.seqs.size(); ++s) {
     fill(problem.kv[s].k, problem.seqs[s].kv_len * problem.kv_row());
     fill(problem.kv[s].v, problem.seqs[s].kv_len * problem.kv_row());
+    const SeqSpec& seq = problem.seqs[s];
+    if (seq.prefix_of < 0) continue;
+    const DenseKV<float>& other = problem.kv[static_cast<std::size_t>(seq.prefix_of)];
+    std::copy_n(other.k.begin(), seq.prefix_tokens * problem.kv_row(), problem.kv[s].k.begin());
+    std::copy_n(other.v.begin(), seq.prefix_tokens * problem.kv_row(), problem.kv[s].v.begin());
   }
 }
 

@@ -15,6 +15,8 @@ struct SeqSpec {
   std::int64_t kv_len = 0;
   std::int64_t q_count = 0;
   std::int64_t first_pos = 0;
+  std::int64_t prefix_of = -1;     ///< an earlier sequence with the same first keys and values; -1 = none
+  std::int64_t prefix_tokens = 0;  ///< how many
 };
 
 /// Keys and values of a sequence are [kv_len, num_kv_heads, head_dim].
@@ -45,7 +47,7 @@ struct AttentionResult {
   friend bool operator==(const AttentionResult&, const AttentionResult&) = default;
 };
 
-/// Normal numbers for everything the problem's sizes ask for.
+/// Normal numbers for everything the problem's sizes ask for; common prefixes are equal.
 void fill_random(AttentionProblem& problem, unsigned seed);
 
 /// Softmax over all visible keys, in double, with no pages, no blocks and no running maximum.
@@ -61,6 +63,8 @@ struct RunOptions {
   std::int64_t chunk = 0;           ///< tokens per sequence and launch, 0 = all; keys are appended chunk by chunk
   bool free_behind_window = false;  ///< pages that no row can see any more leave the table and are poisoned
   std::int64_t scratch_missing = 0; ///< bytes fewer than needed
+  bool share_pages = false;         ///< whole pages of a common prefix are the same pages
+  std::int64_t* cascade_tokens = nullptr;  ///< set to the last launch's
 };
 
 /// One storage type, compiled once for all tests.

@@ -75,6 +75,12 @@ class AttentionRun {
     indptr_.push_back(0);
     for (const SeqSpec& seq : problem_.seqs) indptr_.push_back(indptr_.back() + ceil_div(seq.kv_len, shape_.block_size));
     for (std::int64_t i = 0; i < indptr_.back(); ++i) block_ids_.push_back(BlockId{ids[static_cast<std::size_t>(i)]});
+    for (std::size_t s = 0; s < problem_.seqs.size() && options_.share_pages; ++s) {
+      const SeqSpec& seq = problem_.seqs[s];
+      if (seq.prefix_of < 0) continue;
+      const auto from = block_ids_.begin() + indptr_[static_cast<std::size_t>(seq.prefix_of)];
+      std::copy_n(from, seq.prefix_tokens / shape_.block_size, block_ids_.begin() + indptr_[s]);
+    }
   }
 
   void fill_bias() {
@@ -159,6 +165,7 @@ class AttentionRun {
     args.out = result_.out.data();
     args.out_stride = args.q_stride;
     args.lse = result_.lse.data();
+    args.cascade_tokens = options_.cascade_tokens;
     return args;
   }
 

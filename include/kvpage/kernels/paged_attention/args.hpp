@@ -19,7 +19,7 @@ KVPAGE_BEGIN_NAMESPACE
 ///
 /// Requires: every visible position is covered by its block table and written; unwritten slots may hold anything, NaN too.
 /// Ensures: a row's bits depend on its query, its visible keys and values, the format and the instruction set only: never
-/// on the batch, chunking, the number of workers, block ids, block size or layout.
+/// on the batch, chunking, the number of workers, block ids, shared pages, block size or layout.
 template <KVStorage KV>
 struct PagedAttentionArgs {
   const float* q = nullptr;   // [num_tokens, num_q_heads, head_dim], after the rotary embedding
@@ -36,6 +36,8 @@ struct PagedAttentionArgs {
   std::int64_t out_stride = 0;  ///< floats from one token's outputs to the next token's
   float* lse = nullptr;         // [num_tokens, num_q_heads], log of the sum of exp(score); optional
   std::span<std::byte> scratch{};  ///< paged_attention_scratch_bytes(...) bytes, 64-byte aligned; the CPU kernel only
+  /// Optional, the CPU kernel only: set to the key positions that sequences did not read, since others with the same pages did.
+  std::int64_t* cascade_tokens = nullptr;
 };
 
 namespace detail {

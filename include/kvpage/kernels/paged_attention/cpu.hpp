@@ -19,8 +19,8 @@ KVPAGE_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Fewer tiles per worker than this, and tiles are cut into splits.
-inline constexpr std::int64_t kTilesPerWorker = 4;
+/// Fewer items per worker than this, and items are cut into splits.
+inline constexpr std::int64_t kItemsPerWorker = 4;
 /// Splits in flight per worker: states of whole tiles, and many more of the small tiles of decode.
 inline constexpr std::int64_t kTileStatesPerWorker = 8;
 inline constexpr std::int64_t kUnitsPerWorker = 64;
@@ -39,6 +39,7 @@ AttentionFunctions attention_functions(const Cpu& cpu) noexcept {
 
 /// The caller's scratch: memory of every worker, and what units of work share.
 struct AttentionMemory {
+  PlannedSeq* order = nullptr;  // [kPlannedSeqs]
   std::byte* workers = nullptr;
   std::int64_t worker_bytes = 0;
   AttentionUnit* units = nullptr;   // [max_units]
@@ -54,6 +55,7 @@ struct AttentionMemory {
     one.take(scratch, launch);
     worker_bytes = one.used_bytes();
     AttentionCarver all(base);
+    all.take(order, kPlannedSeqs);
     all.take(workers, worker_bytes * num_threads);
     if (num_threads > 1) {
       max_units = kUnitsPerWorker * num_threads;
@@ -78,68 +80,139 @@ struct AttentionMemory {
   }
 };
 
-/// Enough tiles: each is one worker's job from its first to its last split.
+/// Enough items: each is one worker's job from its first to its last split.
 template <KVStorage KV>
-void attend_whole_tiles(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
-                        std::int64_t num_tiles) noexcept {
+void attend_whole_items(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+                        std::int64_t num_items) noexcept {
   const AttentionFunctions functions = attention_functions<KV>(cpu);
-  cpu.parallel_for(num_tiles, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+  cpu.parallel_for(num_items, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     const AttentionScratch scratch = memory.worker(launch, worker);
-    AttentionTiles<KV> tiles(args, launch);
+    AttentionItems<KV> items(args, launch, memory.order);
     for (std::int64_t i = begin; i < end; ++i) {
-      const AttentionTile tile = tiles.at(i);
-      const SplitRange splits = visible_splits(launch, tile);
-      functions.attend(launch, tile, scratch, scratch.total, splits.begin, splits.end);
-      functions.finish(launch, tile, scratch.total);
+      const AttentionItem item = items.at(i);
+      const MemberTiles members(items, item, 0, item.num_members);
+      std::fill_n(scratch.total.sum, members.num_tokens * launch.group, 0.0f);
+      if (item.shared_splits > 0) functions.attend(launch, members.tiles, members.count, scratch, scratch.total, 0, item.shared_splits);
+      std::int64_t row = 0;
+      for (std::int64_t m = 0; m < members.count; ++m) {
+        const AttentionTile& tile = members.tiles[m];
+        const AttentionRows total = scratch.total.from(row, launch.padded_dim);
+        const SplitRange splits = own_splits(launch, tile, item.shared_splits);
+        functions.attend(launch, &tile, 1, scratch, total, splits.begin, splits.end);
+        functions.finish(launch, tile, total);
+        row += tile.num_tokens * launch.group;
+      }
     }
   });
 }
 
-/// Folds finished units, in order, into the state of the tile they belong to, and finishes tiles that are complete.
-inline void fold_units(const AttentionFunctions& functions, const AttentionLaunch& launch, const AttentionMemory& memory,
-                       std::int64_t num_units) noexcept {
-  const FloatEnvironment environment;
-  for (std::int64_t i = 0; i < num_units; ++i) {
-    const AttentionUnit& unit = memory.units[i];
-    const std::int64_t rows = unit.tile.num_tokens * launch.group;
-    if (unit.split == unit.splits.begin) std::fill_n(memory.fold.sum, rows, 0.0f);
-    functions.merge(launch, memory.fold, unit.result, rows);
-    if (unit.split + 1 >= unit.splits.end) functions.finish(launch, unit.tile, memory.fold);
-  }
-}
-
-/// Few tiles: splits are units of their own, a bounded number at a time, and are folded in the same order.
+/// Few items: splits are units of their own, a bounded number at a time, and are folded in the same order.
 template <KVStorage KV>
-void attend_split_tiles(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
-                        std::int64_t num_tiles, std::int64_t most_rows) noexcept {
-  const AttentionFunctions functions = attention_functions<KV>(cpu);
-  const std::int64_t unit_bytes = AttentionMemory::state_bytes(launch, most_rows);
-  const std::int64_t max_units = std::min(memory.max_units, memory.states_bytes / unit_bytes);
-  AttentionTiles<KV> tiles(args, launch);
-  std::int64_t num_units = 0;
-  const auto run = [&] {
-    cpu.parallel_for(num_units, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-      const AttentionScratch scratch = memory.worker(launch, worker);
-      for (std::int64_t i = begin; i < end; ++i) {
-        const AttentionUnit& unit = memory.units[i];
-        functions.attend(launch, unit.tile, scratch, unit.result, unit.split, std::min(unit.split + 1, unit.splits.end));
+class AttentionUnits {
+ public:
+  AttentionUnits(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+                 std::int64_t most_rows) noexcept
+      : cpu_(cpu), launch_(launch), memory_(memory), functions_(attention_functions<KV>(cpu)), items_(args, launch, memory.order),
+        most_rows_(most_rows), unit_bytes_(AttentionMemory::state_bytes(launch, most_rows)),
+        max_units_(std::min(memory.max_units, memory.states_bytes / unit_bytes_)) {}
+
+  void attend(std::int64_t num_items) noexcept {
+    for (std::int64_t i = 0; i < num_items; ++i) add_item(items_.at(i));
+    if (num_units_ > 0) run();
+  }
+
+ private:
+  void add_item(const AttentionItem& item) noexcept {
+    AttentionUnit unit{item, 0, item.num_members, 0, {}, true, false, {}};
+    for (std::int64_t split = 0; split < item.shared_splits; ++split) {
+      unit.splits = {split, split + 1};
+      add(unit);
+    }
+    for (std::int64_t m = 0; m < item.num_members; ++m) {
+      const AttentionTile tile = items_.tile(item, m);
+      const SplitRange splits = own_splits(launch_, tile, item.shared_splits);
+      const bool last_member = m + 1 == item.num_members;
+      unit.member_begin = m, unit.member_end = m + 1;
+      // A last member without own splits gets an empty unit: it ends the item.
+      const std::int64_t end = last_member ? std::max(splits.end, splits.begin + 1) : splits.end;
+      for (std::int64_t split = splits.begin; split < end; ++split) {
+        unit.splits = {split, std::min(split + 1, splits.end)};
+        unit.ends_item = last_member && split + 1 == end;
+        add(unit);
       }
-    });
-    fold_units(functions, launch, memory, num_units);
-    num_units = 0;
-  };
-  for (std::int64_t i = 0; i < num_tiles; ++i) {
-    const AttentionTile tile = tiles.at(i);
-    const SplitRange splits = visible_splits(launch, tile);
-    for (std::int64_t split = splits.begin; split < std::max(splits.end, splits.begin + 1); ++split) {
-      AttentionUnit& unit = memory.units[num_units];
-      unit = {tile, split, splits, {}};
-      AttentionCarver carver(memory.states + num_units * unit_bytes);
-      carver.take(unit.result, most_rows, launch.padded_dim);
-      if (++num_units == max_units) run();
+      unit.first_row += tile.num_tokens * launch_.group;
     }
   }
-  if (num_units > 0) run();
+
+  void add(AttentionUnit& unit) noexcept {
+    AttentionCarver carver(memory_.states + num_units_ * unit_bytes_);
+    carver.take(unit.result, most_rows_, launch_.padded_dim);
+    memory_.units[num_units_] = unit;
+    unit.begins_item = false;
+    if (++num_units_ == max_units_) run();
+  }
+
+  void run() noexcept {
+    cpu_.parallel_for(num_units_, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      const AttentionScratch scratch = memory_.worker(launch_, worker);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const AttentionUnit& unit = memory_.units[i];
+        const MemberTiles members(items_, unit.item, unit.member_begin, unit.member_end);
+        std::fill_n(unit.result.sum, members.num_tokens * launch_.group, 0.0f);
+        functions_.attend(launch_, members.tiles, members.count, scratch, unit.result, unit.splits.begin, unit.splits.end);
+      }
+    });
+    fold();
+    num_units_ = 0;
+  }
+
+  /// Folds finished units, in order, into the states of the item they belong to, and finishes items that are complete.
+  void fold() noexcept {
+    const FloatEnvironment environment;
+    for (std::int64_t i = 0; i < num_units_; ++i) {
+      const AttentionUnit& unit = memory_.units[i];
+      const MemberTiles members(items_, unit.item, unit.member_begin, unit.member_end);
+      if (unit.begins_item) std::fill_n(memory_.fold.sum, launch_.rows, 0.0f);
+      const AttentionRows total = memory_.fold.from(unit.first_row, launch_.padded_dim);
+      functions_.merge(launch_, total, unit.result, members.num_tokens * launch_.group);
+      if (unit.ends_item) finish(unit.item);
+    }
+  }
+
+  void finish(const AttentionItem& item) noexcept {
+    std::int64_t row = 0;
+    for (std::int64_t m = 0; m < item.num_members; ++m) {
+      const AttentionTile tile = items_.tile(item, m);
+      functions_.finish(launch_, tile, memory_.fold.from(row, launch_.padded_dim));
+      row += tile.num_tokens * launch_.group;
+    }
+  }
+
+  Cpu& cpu_;
+  const AttentionLaunch& launch_;
+  const AttentionMemory& memory_;
+  AttentionFunctions functions_;
+  AttentionItems<KV> items_;
+  std::int64_t most_rows_;
+  std::int64_t unit_bytes_;
+  std::int64_t max_units_;
+  std::int64_t num_units_ = 0;
+};
+
+/// One part of a batch, of at most kPlannedSeqs sequences. Returns the key positions that groups saved.
+template <KVStorage KV>
+std::int64_t attend_planned(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch,
+                            const AttentionMemory& memory) noexcept {
+  const std::int64_t most_tokens = gains_from_groups<KV>(launch) ? launch.rows / launch.group : 0;
+  const std::int64_t saved_tokens = AttentionGroups<KV>(args, most_tokens, memory.order).plan();
+  const AttentionItems<KV> items(args, launch, memory.order);
+  const std::int64_t num_items = items.count();
+  if (cpu.num_threads() == 1 || num_items >= kItemsPerWorker * cpu.num_threads()) {
+    attend_whole_items(cpu, args, launch, memory, num_items);
+  } else {
+    AttentionUnits<KV>(cpu, args, launch, memory, items.most_rows()).attend(num_items);
+  }
+  return saved_tokens;
 }
 
 }  // namespace detail
@@ -168,11 +241,13 @@ template <KVStorage KV>
 /// See PagedAttentionArgs. Needs its scratch.
 ///
 /// Softmax runs in steps of 32 absolute positions, partial results over 256, folded in ascending order: which worker does
-/// what changes no bit. Keys and values are read as codes; 8- and 4-bit keys by integer dot products against queries of
-/// 15 bits. Threads: one launch at a time per Cpu. Cost: no allocation.
+/// what changes no bit. Leading splits whose pages several sequences share are read once for all of them (cascade). Keys and
+/// values are read as codes; 8- and 4-bit keys by integer dot products against queries of 15 bits. Threads: one launch at a
+/// time per Cpu. Cost: no allocation.
 template <KVStorage KV>
 [[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
   if (args.num_tokens == 0) return {};
   const detail::AttentionLaunch launch = detail::make_launch(args);
   const detail::AttentionMemory memory(launch, cpu.num_threads(), args.scratch.data());
@@ -183,14 +258,17 @@ template <KVStorage KV>
   if (reinterpret_cast<std::uintptr_t>(args.scratch.data()) % kKVAlignment != 0) {
     return {StatusCode::kInvalidArgument, "paged_attention: scratch must be 64-byte aligned", 0, kKVAlignment};
   }
-  std::int64_t most_tokens = 0;
-  for (std::int64_t s = 0; s < args.view.tables.num_seqs; ++s) most_tokens = std::max(most_tokens, args.seqs[s].q_count);
-  const std::int64_t num_tiles = detail::AttentionTiles<KV>(args, launch).count();
-  if (cpu.num_threads() == 1 || num_tiles >= detail::kTilesPerWorker * cpu.num_threads()) {
-    detail::attend_whole_tiles(cpu, args, launch, memory, num_tiles);
-  } else {
-    detail::attend_split_tiles(cpu, args, launch, memory, num_tiles, std::min(launch.rows, most_tokens * launch.group));
+  const std::int64_t num_seqs = args.view.tables.num_seqs;
+  std::int64_t saved_tokens = 0;
+  for (std::int64_t first = 0; first < num_seqs; first += detail::kPlannedSeqs) {
+    PagedAttentionArgs<KV> part = args;
+    part.seqs += first;
+    part.view.tables.indptr += first;
+    part.view.tables.kv_lens += first;
+    part.view.tables.num_seqs = std::min(num_seqs - first, detail::kPlannedSeqs);
+    saved_tokens += detail::attend_planned(cpu, part, launch, memory);
   }
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = saved_tokens;
   return {};
 }
 

@@ -42,11 +42,13 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
   }
 }
 
-/// Scaled, padded queries of all rows; for integer dots also coded, and rotated as the keys are.
+/// Scaled, padded queries of a tile's rows, to rows from `first_row` on; for integer dots also coded, and rotated as the keys are.
 template <class Key>
-inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch) {
-  for (std::int64_t row = 0; row < tile.num_tokens * launch.group; ++row) {
-    const float* q = tile.q + row / launch.group * launch.q_stride + row % launch.group * launch.head_dim;
+inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
+                            std::int64_t first_row) {
+  for (std::int64_t i = 0; i < tile.num_tokens * launch.group; ++i) {
+    const float* q = tile.q + i / launch.group * launch.q_stride + i % launch.group * launch.head_dim;
+    const std::int64_t row = first_row + i;
     float* scaled = scratch.scaled_q + row * launch.padded_dim;
     for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d] = q[d] * launch.score_scale;
     for (std::int64_t d = launch.head_dim; d < launch.padded_dim; ++d) scaled[d] = 0.0f;
@@ -184,29 +186,50 @@ inline void advance(const AttentionLaunch& launch, const AttentionTile& tile, co
   steps.later = locate(range.pos + 2 * kAttentionStepTokens, steps.next);
 }
 
-}  // namespace detail
-
-/// total [rows] = the tile's attention over positions of splits [split_begin, split_end), folded in order.
+/// total [rows] += attention of the rows of `tile`, whose queries are prepared, over splits [split_begin, split_end), in order.
 template <class Key, class Value>
-void attend_splits(const detail::AttentionLaunch& launch, const detail::AttentionTile& tile, const detail::AttentionScratch& scratch,
-                   const detail::AttentionRows& total, std::int64_t split_begin, std::int64_t split_end) {
+inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
+                            const AttentionRows& total, std::int64_t split_begin, std::int64_t split_end) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
-  detail::prepare_queries<Key>(launch, tile, scratch);
   if (launch.staged) __builtin_memset(scratch.page, 0, static_cast<std::size_t>(launch.stage_bytes));  // padding dims must be finite
-  detail::clear_rows(launch, total, num_rows);
-  detail::StepWindow steps;
+  StepWindow steps;
   bool first = true;
   for (std::int64_t split = split_begin; split < split_end; ++split) {
-    detail::clear_rows(launch, scratch.part, num_rows);
+    clear_rows(launch, scratch.part, num_rows);
     for (std::int64_t pos = split * kAttentionSplitTokens; pos < (split + 1) * kAttentionSplitTokens; pos += kAttentionStepTokens) {
-      const detail::StepRange range = detail::visible_step(launch, tile, pos);
+      const StepRange range = visible_step(launch, tile, pos);
       if (range.begin >= range.end) continue;
-      detail::advance(launch, tile, scratch, range, first, steps);
+      advance(launch, tile, scratch, range, first, steps);
       first = false;
-      detail::attend_step<Key, Value>(launch, tile, scratch, steps, pos);
+      attend_step<Key, Value>(launch, tile, scratch, steps, pos);
     }
-    detail::merge_rows(launch, total, scratch.part, num_rows);
+    merge_rows(launch, total, scratch.part, num_rows);
   }
+}
+
+}  // namespace detail
+
+/// total [rows] += the tiles' attention over positions of splits [split_begin, split_end), folded in order. Several tiles must
+/// have equal pages there, of which all their rows see everything: then they are one tile.
+template <class Key, class Value>
+void attend_splits(const detail::AttentionLaunch& launch, const detail::AttentionTile* tiles, std::int64_t num_tiles,
+                   const detail::AttentionScratch& scratch, const detail::AttentionRows& total, std::int64_t split_begin,
+                   std::int64_t split_end) {
+  std::int64_t num_tokens = 0;
+  for (std::int64_t i = 0; i < num_tiles; ++i) {
+    detail::prepare_queries<Key>(launch, tiles[i], scratch, num_tokens * launch.group);
+    num_tokens += tiles[i].num_tokens;
+  }
+  if (num_tiles == 1) {
+    detail::attend_prepared<Key, Value>(launch, tiles[0], scratch, total, split_begin, split_end);
+    return;
+  }
+  detail::AttentionLaunch unmasked = launch;
+  unmasked.window = 0;
+  detail::AttentionTile joined = tiles[0];
+  joined.num_tokens = num_tokens;
+  joined.kv_len = joined.first_pos = split_end * kAttentionSplitTokens;
+  detail::attend_prepared<Key, Value>(unmasked, joined, scratch, total, split_begin, split_end);
 }
 
 /// total += part for the rows of a tile.

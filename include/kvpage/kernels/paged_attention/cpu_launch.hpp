@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/exec/cpu.hpp>
+#include <kvpage/kernels/paged_attention/cpu_groups.hpp>
 #include <kvpage/kernels/paged_attention/stage.hpp>
 
 #include <algorithm>
@@ -18,9 +19,11 @@ constexpr bool reads_in_place(const KVDims& dims) noexcept {
   return kKnown && dims.block_size % 16 == 0 && dims.head_dim == attention_padded_dim<KV>(dims.head_dim);
 }
 
+inline constexpr std::int64_t kMostTileRows = 48;
+
 /// Rows per tile: enough to use what is read of a page many times, few enough to stay in the first caches.
 constexpr std::int64_t tile_tokens(std::int64_t padded_dim, std::int64_t group) noexcept {
-  const std::int64_t most_rows = padded_dim <= 128 ? 48 : 24;
+  const std::int64_t most_rows = padded_dim <= 128 ? kMostTileRows : kMostTileRows / 2;
   return std::max<std::int64_t>(1, most_rows / group);
 }
 
@@ -72,34 +75,64 @@ AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
   return launch;
 }
 
-/// Walks the tiles of a launch in order: sequence, then tokens, then kv head.
+/// Work on one kv head: some tokens of one sequence, or all tokens of a group's members.
+struct AttentionItem {
+  const PlannedSeq* members = nullptr;  // [num_members]
+  std::int64_t num_members = 0;
+  std::int64_t shared_splits = 0;  ///< leading splits that all members take as one tile
+  std::int64_t token_begin = 0;    ///< first token of each member
+  std::int64_t kv_head = 0;
+};
+
+/// Walks the items of a launch in order: sequence or group, then tokens, then kv head.
 template <KVStorage KV>
-class AttentionTiles {
+class AttentionItems {
  public:
-  AttentionTiles(const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch) noexcept
-      : args_(&args), tokens_(launch.rows / launch.group), group_(launch.group) {}
+  AttentionItems(const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const PlannedSeq* order) noexcept
+      : args_(&args), order_(order), tokens_(launch.rows / launch.group), group_(launch.group) {}
 
   std::int64_t count() const noexcept {
     std::int64_t count = 0;
-    for (std::int64_t s = 0; s < args_->view.tables.num_seqs; ++s) count += tiles_of(s);
+    for (std::int64_t p = 0; p < args_->view.tables.num_seqs; p += order_[p].num_members) count += items_of(p);
     return count;
   }
 
-  /// Tile number `index`. Cost: O(1) for the next one of the same cursor, else a walk over the sequences.
-  AttentionTile at(std::int64_t index) noexcept {
-    if (index < first_) seq_ = 0, first_ = 0;
-    while (index >= first_ + tiles_of(seq_)) first_ += tiles_of(seq_++);
+  /// Rows of the largest item.
+  std::int64_t most_rows() const noexcept {
+    std::int64_t most = 0;
+    for (std::int64_t p = 0; p < args_->view.tables.num_seqs; p += order_[p].num_members) {
+      std::int64_t tokens = 0;
+      for (std::int64_t m = 0; m < order_[p].num_members; ++m) tokens += args_->seqs[order_[p + m].seq].q_count;
+      most = std::max(most, std::min(tokens, tokens_));
+    }
+    return most * group_;
+  }
+
+  /// Item number `index`. Cost: O(1) for the next one of the same cursor, else a walk over the sequences.
+  AttentionItem at(std::int64_t index) noexcept {
+    if (index < first_) place_ = 0, first_ = 0;
+    for (std::int64_t n = items_of(place_); index >= first_ + n; n = items_of(place_)) {
+      first_ += n;
+      place_ += order_[place_].num_members;
+    }
     const std::int64_t num_kv_heads = args_->view.dims.num_kv_heads;
-    const std::int64_t begin = (index - first_) / num_kv_heads * tokens_;
-    const QuerySpan& seq = args_->seqs[seq_];
+    const PlannedSeq& planned = order_[place_];
+    const std::int64_t i = index - first_;
+    return {&planned, planned.num_members, planned.shared_splits, i / num_kv_heads * tokens_, i % num_kv_heads};
+  }
+
+  /// The rows of one member.
+  AttentionTile tile(const AttentionItem& item, std::int64_t member) const noexcept {
+    const std::int64_t s = item.members[member].seq;
+    const QuerySpan& seq = args_->seqs[s];
     const KVTables& tables = args_->view.tables;
     AttentionTile tile;
-    tile.block_ids = tables.block_ids + tables.indptr[seq_];
-    tile.kv_len = tables.kv_lens[seq_];
-    tile.first_pos = seq.first_pos + begin;
-    tile.num_tokens = std::min(tokens_, seq.q_count - begin);
-    tile.kv_head = (index - first_) % num_kv_heads;
-    const std::int64_t row = seq.q_begin + begin;
+    tile.block_ids = tables.block_ids + tables.indptr[s];
+    tile.kv_len = tables.kv_lens[s];
+    tile.first_pos = seq.first_pos + item.token_begin;
+    tile.num_tokens = std::min(tokens_, seq.q_count - item.token_begin);
+    tile.kv_head = item.kv_head;
+    const std::int64_t row = seq.q_begin + item.token_begin;
     const std::int64_t head = tile.kv_head * group_;
     tile.q = args_->q + row * args_->q_stride + head * args_->view.dims.head_dim;
     tile.out = args_->out + row * args_->out_stride + head * args_->view.dims.head_dim;
@@ -108,40 +141,59 @@ class AttentionTiles {
   }
 
  private:
-  std::int64_t tiles_of(std::int64_t s) const noexcept {
-    return ceil_div(args_->seqs[s].q_count, tokens_) * args_->view.dims.num_kv_heads;
+  std::int64_t items_of(std::int64_t place) const noexcept {
+    return ceil_div(args_->seqs[order_[place].seq].q_count, tokens_) * args_->view.dims.num_kv_heads;
   }
 
   const PagedAttentionArgs<KV>* args_;
+  const PlannedSeq* order_;
   std::int64_t tokens_;
   std::int64_t group_;
-  std::int64_t seq_ = 0;
-  std::int64_t first_ = 0;  ///< index of the first tile of seq_
+  std::int64_t place_ = 0;
+  std::int64_t first_ = 0;  ///< index of the first item at place_
 };
 
-/// The splits that hold a key some row of the tile may see.
+/// The tiles of members [begin, end) of an item, one below the other.
+struct MemberTiles {
+  template <KVStorage KV>
+  MemberTiles(const AttentionItems<KV>& items, const AttentionItem& item, std::int64_t begin, std::int64_t end) noexcept
+      : count(end - begin) {
+    for (std::int64_t m = 0; m < count; ++m) {
+      tiles[m] = items.tile(item, begin + m);
+      num_tokens += tiles[m].num_tokens;
+    }
+  }
+  AttentionTile tiles[kMostTileRows];
+  std::int64_t count = 0;
+  std::int64_t num_tokens = 0;
+};
+
 struct SplitRange {
   std::int64_t begin = 0, end = 0;
 };
-inline SplitRange visible_splits(const AttentionLaunch& launch, const AttentionTile& tile) noexcept {
+/// The splits that hold a key some row of the tile may see, without the leading `shared_splits`.
+inline SplitRange own_splits(const AttentionLaunch& launch, const AttentionTile& tile, std::int64_t shared_splits) noexcept {
   const std::int64_t end = std::min(tile.kv_len, tile.first_pos + tile.num_tokens);
   const std::int64_t begin = launch.window == 0 ? 0 : std::max<std::int64_t>(0, tile.first_pos - launch.window + 1);
   if (begin >= end) return {};
-  return {begin / kAttentionSplitTokens, ceil_div(end, kAttentionSplitTokens)};
+  return {std::max(shared_splits, begin / kAttentionSplitTokens), ceil_div(end, kAttentionSplitTokens)};
 }
 
 /// The functions of one instruction set.
 struct AttentionFunctions {
-  void (*attend)(const AttentionLaunch&, const AttentionTile&, const AttentionScratch&, const AttentionRows&, std::int64_t, std::int64_t);
+  void (*attend)(const AttentionLaunch&, const AttentionTile*, std::int64_t, const AttentionScratch&, const AttentionRows&, std::int64_t,
+                 std::int64_t);
   void (*merge)(const AttentionLaunch&, const AttentionRows&, const AttentionRows&, std::int64_t);
   void (*finish)(const AttentionLaunch&, const AttentionTile&, const AttentionRows&);
 };
 
-/// One split of one tile, when there are too few tiles to keep the workers busy.
+/// One split of an item's members or of one of them, when there are too few items to keep the workers busy.
 struct AttentionUnit {
-  AttentionTile tile;
-  std::int64_t split = 0;
-  SplitRange splits;
+  AttentionItem item;
+  std::int64_t member_begin = 0, member_end = 0;
+  std::int64_t first_row = 0;  ///< of those members in the item
+  SplitRange splits;           ///< at most one
+  bool begins_item = false, ends_item = false;
   AttentionRows result;
 };
 

@@ -109,6 +109,8 @@ struct AttentionRows {
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
   float* out = nullptr;  // [rows, padded_dim]
+
+  AttentionRows from(std::int64_t row, std::int64_t padded_dim) const noexcept { return {max + row, sum + row, out + row * padded_dim}; }
 };
 
 /// The keys of a step that a row sees: [begin, end) of 0..32.
