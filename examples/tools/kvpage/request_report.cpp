@@ -81,6 +81,7 @@ Json totals_of(const RequestReport& r) {
                {"peak_utilisation", share(static_cast<double>(c.peak_used_blocks), r.num_blocks)}, {"forks", s.forks},
                {"copies", c.copies}, {"evictions", c.evictions}, {"demoted", c.demoted}, {"promoted", c.promoted},
                {"failed_loads", c.failed_loads}, {"window_released", s.window_released}, {"recomputed_tokens", s.recomputed_tokens},
+               {"cascade_tokens", r.record.cascade_tokens},
                {"preempted",
                 {{"keep", s.preempted_keep}, {"demote", s.preempted_demote}, {"recompute", s.preempted_recompute}}}});
   if (r.padded_rows) json["padded_rows"] = *r.padded_rows;

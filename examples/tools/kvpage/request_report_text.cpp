@@ -56,6 +56,7 @@ void RequestReport::print_text() const {
               "%lld failed to load, %lld released behind windows\n",
               n(cache.peak_used_blocks), n(num_blocks), t.mean_used_blocks, n(cache.copies), n(cache.evictions), n(cache.demoted),
               n(cache.promoted), n(cache.failed_loads), n(s.window_released));
+  if (record.cascade_tokens > 0) std::printf("shared: %lld key positions read once for several sequences\n", n(record.cascade_tokens));
   if (padded_rows) std::printf("padding: %lld rows\n", n(*padded_rows));
   if (record.interrupted) std::printf("interrupted: %lld requests were not run\n", n(t.not_run));
 }

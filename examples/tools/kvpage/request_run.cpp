@@ -64,6 +64,7 @@ void RequestRun::step() {
   if (!output.idle) {
     record_.steps.push_back({.num_tokens = output.num_tokens, .num_seqs = output.num_seqs,
                              .used_blocks = engine_.cache().allocator().capacity().used, .duration_ns = output.duration_ns});
+    if (output.num_tokens > 0) record_.cascade_tokens += engine_.model().step_stats().cascade_tokens;
   }
   output_tokens_ += static_cast<std::int64_t>(output.tokens.size());
   for (const engine::GenerationResult& result : output.finished) {

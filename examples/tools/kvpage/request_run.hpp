@@ -33,6 +33,7 @@ struct StepRecord {
 struct RunRecord {
   std::vector<RequestOutcome> outcomes;  ///< in the order of the requests
   std::vector<StepRecord> steps;
+  std::int64_t cascade_tokens = 0;       ///< key positions that were read once for several sequences, see engine::StepStats
   double wall_s = 0;                     ///< from the start to the end of the last request
   bool interrupted = false;
 };
