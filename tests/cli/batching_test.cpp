@@ -67,12 +67,11 @@ TEST_CASE("cli.batching.small_pools_change_no_answer", "[cli]") {
 TEST_CASE("cli.batching.a_shared_prefix_is_read_once_for_all_and_changes_no_answer", "[cli]") {
   // The first one computes the prefix; the others find it, and decode together behind the same pages.
   const auto prefix = counting(1000, 300);
-  std::vector<std::string> requests{request("first", joined(prefix, counting(30, 4)), 2)};
-  for (int i = 0; i < 4; ++i) {
-    requests.push_back(request("next " + std::to_string(i), joined(prefix, counting(5000 + 100 * i, 6)), 12, {{"arrival_ms", 0.001}}));
+  std::vector<Json> requests{request("first", joined(prefix, counting(30, 4)), 2)};
+  for (const kvpage::TokenId start : {5000u, 5100u, 5200u, 5300u}) {
+    requests.push_back(request("next " + std::to_string(start), joined(prefix, counting(start, 6)), 12, {{"arrival_ms", 0.001}}));
   }
-  std::string lines;
-  for (const std::string& line : requests) lines += line + "\n";
+  const std::string lines = lines_of(requests);
   const Json alone = requests_of(model_path("smollm2"), lines, {"--no-prefix-cache", "--max-seqs", "1"});
   const Json together = requests_of(model_path("smollm2"), lines, {"--max-seqs", "5"});
   CHECK(answers_of(together) == answers_of(alone));
