@@ -114,14 +114,14 @@ class ScheduledLoad {
   }
 
   void deliver() {
-    engine::StepOutput output;
+    bool ended = false;
     for (const RequestEvent& event : std::exchange(env_.events, {})) {
-      engine::Answer& answer = answers_[event.request.value][event.child];
-      if (event.has_token) answer.ids.push_back(event.token), ++counts_.output_tokens;
-      if (event.finish != FinishReason::kNone) answer.finish = event.finish;
-      if (event.last) output.finished.push_back({.request = event.request, .answers = std::move(answers_[event.request.value])});
+      std::vector<TokenId>& tokens = answers_[event.request.value][event.child];
+      if (event.has_token) tokens.push_back(event.token), ++counts_.output_tokens;
+      if (event.finish != FinishReason::kNone) trace_.finish(event, tokens);
+      if (event.last) answers_.erase(event.request.value), ended = true;
     }
-    trace_.finish(output, allocator_.capacity());
+    if (ended) trace_.capacity(allocator_.capacity());
   }
 
   ScheduledLoadOptions o_;
@@ -133,7 +133,7 @@ class ScheduledLoad {
   Scheduler scheduler_;
   std::unique_ptr<engine::TraceRecorder> recorder_;
   engine::EngineTrace trace_;
-  std::unordered_map<std::uint64_t, std::vector<engine::Answer>> answers_;
+  std::unordered_map<std::uint64_t, std::vector<std::vector<TokenId>>> answers_;  // of requests in flight
   std::int64_t submitted_ = 0;
   ScheduledCounts counts_;
 };
