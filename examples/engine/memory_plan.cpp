@@ -86,7 +86,7 @@ std::int64_t largest_context_tokens(const PlannedModel& model, ModelConfig confi
 
 std::int64_t largest_num_seqs(const PlannedModel& model, ModelConfig config, std::int64_t memory_bytes) {
   return largest_that_fits(kMaxPlannedSeqs, [&](std::int64_t num_seqs) {
-    config.num_seqs = num_seqs;
+    config.num_seqs = config.logit_rows = num_seqs;  // each of them draws a token
     return plan_memory(model, config).total_bytes() <= memory_bytes;
   });
 }

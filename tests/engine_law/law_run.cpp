@@ -69,6 +69,7 @@ class Watch final : public LawControls {
   }
   static NamedPolicies policies(const LawCondition& condition) {
     NamedPolicies policies;
+    policies.admission = kvpage::AnyAdmission(kvpage::ReserveChunk{});  // fills small pools, so that somebody is displaced
     if (condition.by_priority) policies.order = kvpage::AnyOrder(kvpage::PriorityOrder{});
     return policies;
   }

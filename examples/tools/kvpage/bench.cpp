@@ -73,7 +73,9 @@ void print_text(const BenchOptions& o, const LoadedModel& m, const Measured& tim
 int bench(const BenchOptions& options) {
   if (options.requests || options.mix) return bench_requests(options);
   if (options.batch > 0) return bench_batch(options);
-  const std::int64_t context = options.depth_tokens + options.prompt_tokens + options.generate_tokens;
+  // The prompt's own logits give the first token: N tokens take N - 1 decode steps. `--gen 0` times the prompt alone.
+  const std::int64_t max_tokens = std::max<std::int64_t>(options.generate_tokens, 1);
+  const std::int64_t context = options.depth_tokens + options.prompt_tokens + max_tokens;
   LoadedModel m = load_model_for(options.model, 1, context, engine::kDefaultStepTokens);
   engine::SystemEnv env;
   EngineOptions limits;
@@ -87,8 +89,7 @@ int bench(const BenchOptions& options) {
   whole.insert(whole.end(), prompt.begin(), prompt.end());
   std::optional<ProfileReport> profile;
   if (options.profile) profile.emplace(*m.model);
-  // The prompt's own logits give the first token: N tokens take N - 1 decode steps. `--gen 0` times the prompt alone.
-  const Measured timed = measure(engine, std::move(whole), std::max<std::int64_t>(options.generate_tokens, 1));
+  const Measured timed = measure(engine, std::move(whole), max_tokens);
   positions += timed.result.metrics.positions_computed;
   if (options.json) {
     print_json(options, m, prompt, timed, positions, profile ? &*profile : nullptr);

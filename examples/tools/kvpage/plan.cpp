@@ -106,7 +106,7 @@ int plan(const PlanOptions& options) {
   if (auto complete = engine::check_tensors(text.file, spec); !complete) throw_load_failure(complete.error());
   require_context(options.model.context_tokens, spec);
   engine::ModelConfig config = model_config(options.model, options.model.context_tokens, engine::kDefaultStepTokens);
-  config.num_seqs = options.num_seqs;
+  config.num_seqs = config.logit_rows = options.num_seqs;
   if (config.kv_type.empty()) config.kv_type = engine::default_kv_type(config.kernels);
   const engine::PlannedModel model{text.file, spec, text.tokenizer};
   Report report{spec, config, engine::pool_tokens_of(spec, config), engine::plan_memory(model, config), {}};
