@@ -6,18 +6,6 @@
 #include <set>
 
 namespace kvpage_test {
-namespace {
-
-Json bench(const std::string& model, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"bench", "--model", model, "--json", "--threads", "1"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const Outcome outcome = run_kvpage(arguments);
-  INFO(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  return Json::parse(outcome.out);
-}
-
-}  // namespace
 
 TEST_CASE("cli.batch.answers_are_those_of_the_same_prompts_one_by_one", "[cli]") {
   for (const TinyModel& model : {plain_model(), every_switch()}) {

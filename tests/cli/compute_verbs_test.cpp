@@ -1,18 +1,14 @@
 /// \file The verbs score, perplexity, bench and inspect: every number that they print.
-#include "cli/program.hpp"
+#include "cli/request_runs.hpp"
 #include "engine/scoring.hpp"
 #include "engine/tiny_models.hpp"
 #include "support/environment.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <sstream>
 
 namespace kvpage_test {
 namespace {
-
-using Json = nlohmann::json;
 
 std::string text_of_words(int count) {
   std::string text;
@@ -25,15 +21,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
-}
-
-Json bench(const TinyFile& tiny, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"bench", "--model", tiny.path(), "--json", "--threads", "1"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const Outcome outcome = run_kvpage(arguments);
-  INFO(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  return Json::parse(outcome.out);
 }
 
 }  // namespace
@@ -111,7 +98,7 @@ TEST_CASE("cli.perplexity.is_the_mean_of_scores_numbers", "[cli]") {
 
 TEST_CASE("cli.bench.computes_what_was_asked", "[cli]") {
   const TinyFile tiny(plain_model());
-  const Json result = bench(tiny, {"--prompt-tokens", "20", "--gen", "9", "--depth", "11"});
+  const Json result = bench(tiny.path(), {"--prompt-tokens", "20", "--gen", "9", "--depth", "11"});
   CHECK(result["prompt_ids"].size() == 20);
   CHECK(result["output_ids"].size() == 9);
   CHECK(result["generated_tokens"] == 9);
@@ -121,12 +108,12 @@ TEST_CASE("cli.bench.computes_what_was_asked", "[cli]") {
   CHECK(result["kv_type"] == "f16");
   CHECK(result["kernels"] == "cpu");
   for (const char* time : {"load_s", "prefill_s", "decode_s"}) CHECK(result[time].get<double>() > 0);
-  CHECK(bench(tiny, {"--prompt-tokens", "20", "--gen", "9", "--depth", "11"})["output_ids"] == result["output_ids"]);
-  const Json other = bench(tiny, {"--prompt-tokens", "20", "--gen", "0", "--seed", "2"});
+  CHECK(bench(tiny.path(), {"--prompt-tokens", "20", "--gen", "9", "--depth", "11"})["output_ids"] == result["output_ids"]);
+  const Json other = bench(tiny.path(), {"--prompt-tokens", "20", "--gen", "0", "--seed", "2"});
   CHECK(other["prompt_ids"] != result["prompt_ids"]);
   CHECK(other["output_ids"].empty());
   CHECK(other["positions_computed"] == 20);
-  const Json reference = bench(tiny, {"--prompt-tokens", "3", "--gen", "1", "--kernels", "reference"});
+  const Json reference = bench(tiny.path(), {"--prompt-tokens", "3", "--gen", "1", "--kernels", "reference"});
   CHECK(reference["kv_type"] == "f32");
   CHECK(reference["kernels"] == "reference");
 }

@@ -45,6 +45,16 @@ inline Json requests_of(const std::string& model, const std::string& lines, std:
   return Json::parse(outcome.out);
 }
 
+/// What `bench --json` without a file says, on one thread.
+inline Json bench(const std::string& model, std::vector<std::string> more) {
+  std::vector<std::string> arguments{"bench", "--model", model, "--json", "--threads", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Outcome outcome = run_kvpage(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return Json::parse(outcome.out);
+}
+
 /// All answers of all requests: ids, texts and ends.
 inline std::map<std::string, Json> answers_of(const Json& result) {
   std::map<std::string, Json> answers;
