@@ -6,54 +6,10 @@
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
-#include <algorithm>
-
 namespace kvpage::engine {
 
-namespace {
-
-/// Bytes of the file that are packed before they are given back: what a load holds twice.
-constexpr std::int64_t kPackSliceBytes = std::int64_t{4} << 20;
-
-/// Panels of `view`, whose rows are whole steps, in `memory`; a slice of rows at a time.
-Expected<PackedWeight, Status> pack(Cpu& cpu, const PanelKernels& kernels, const WeightView& view, std::span<std::byte> memory,
-                                    const ConsumedCallback& on_consumed) {
-  const PackedWeight whole{memory.data(), view.rows, view.cols, &kernels};
-  const std::int64_t slice_rows = std::max<std::int64_t>(1, kPackSliceBytes / (kPanelRows * view.row_bytes)) * kPanelRows;
-  for (std::int64_t first = 0; first < view.rows; first += slice_rows) {
-    const WeightView slice = view.slice_rows(first, std::min(slice_rows, view.rows - first));
-    const auto offset = static_cast<std::size_t>(whole.panel(first / kPanelRows) - whole.data);
-    if (const auto packed = pack_weight(cpu, kernels, slice, memory.subspan(offset)); !packed) return Unexpected{packed.error()};
-    on_consumed({slice.data, static_cast<std::size_t>(slice.rows * slice.row_bytes)});
-  }
-  return whole;
-}
-
-}  // namespace
-
 Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, const ConsumedCallback& on_consumed) {
-  Weight weight;
-  weight.rows = view.rows;
-  weight.cols = view.cols;
-  weight.plain = view;
-  const auto kernels = shipped_kernels(*view.format);
-  const std::int64_t bytes = packed_weight_bytes(view);
-  if (bytes == 0) return weight;
-  const auto memory = weight_memory_.span().subspan(static_cast<std::size_t>(used_weight_bytes_));
-  if (static_cast<std::int64_t>(memory.size()) < bytes) {
-    return Unexpected{Status(StatusCode::kCapacity, "weights need more memory than was reserved", bytes, std::ssize(memory))};
-  }
-  const auto packed = pack(*cpu_, **kernels, view, memory.first(static_cast<std::size_t>(bytes)), on_consumed);
-  if (!packed) return Unexpected{packed.error()};
-  used_weight_bytes_ += bytes;
-  weight.packed = *packed;
-  weight.plain = {};
-  return weight;
-}
-
-std::int64_t CpuBackend::packed_weight_bytes(const WeightView& view) {
-  const auto kernels = shipped_kernels(*view.format);
-  return kernels ? packed_bytes(**kernels, view.rows, view.cols).value_or(0) : 0;
+  return weights_.load(*cpu_, view, on_consumed);
 }
 
 std::string CpuBackend::kernel_name(const WeightView& view) {

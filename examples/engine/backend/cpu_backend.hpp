@@ -3,6 +3,7 @@
 
 #include "engine/backend/backend.hpp"
 #include "engine/model/mapped_memory.hpp"
+#include "engine/model/packed_weights.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/exec/cpu.hpp>
@@ -35,17 +36,7 @@ class CpuBackend {
   template <KVFormat F>
   using KV = CpuKV<F>;
 
-  /// A matrix in panels, or, for a format without panels, as the file has it. The panels live as long as the backend.
-  struct Weight {
-    PackedWeight packed{};  ///< empty if `plain` is used
-    WeightView plain{};
-    std::int64_t rows = 0;
-    std::int64_t cols = 0;
-
-    void decode_row(std::int64_t row, float* out) const {
-      packed.data != nullptr ? packed.decode_row(row, out) : plain.decode_row(row, out);
-    }
-  };
+  using Weight = CpuWeight;  // its panels live as long as the backend
 
   /// Activations that several matrices read: as floats, and as codes.
   struct Input {
@@ -79,9 +70,8 @@ class CpuBackend {
   static std::int64_t weight_bytes(const Weight& weight) {
     return weight.packed.data != nullptr ? weight.packed.bytes() : weight.plain.rows * weight.plain.row_bytes;
   }
-  static std::int64_t packed_weight_bytes(const WeightView& view);
-  /// In one piece, as huge pages want it: a weight alone is seldom large enough for one.
-  void reserve_weights(std::int64_t num_bytes) { weight_memory_ = MappedMemory(num_bytes), used_weight_bytes_ = 0; }
+  static std::int64_t packed_weight_bytes(const WeightView& view) { return engine::packed_weight_bytes(view); }
+  void reserve_weights(std::int64_t num_bytes) { weights_.reserve(num_bytes); }
   static std::int64_t planned_input_bytes(std::int64_t num_rows, std::int64_t cols) { return QuantizedRows::bytes_for(num_rows, cols); }
   template <KVStorage KV>
   static std::int64_t planned_scratch_bytes(const KVDims& dims, std::int64_t num_q_heads, int num_threads) {
@@ -130,8 +120,7 @@ class CpuBackend {
   }
 
   std::unique_ptr<Cpu> cpu_;  // workers hold its address
-  MappedMemory weight_memory_;
-  std::int64_t used_weight_bytes_ = 0;
+  PackedWeights weights_;
   std::vector<std::byte> scratch_;
   StepStats stats_;
 };
