@@ -72,48 +72,52 @@ KVPAGE_LANES void add_quad(const std::byte* codes, int first_half, const Quantiz
   }
 }
 
-/// The scale of group `group` of 16 rows.
+/// The scales of a group for 16 rows, from its row of scales. `super`: the super scales of these rows.
 template <PanelShape kShape>
-KVPAGE_LANES FloatLanes panel_scale(const std::byte* step, int group, int half) {
-  constexpr PanelLayout kLayout{kShape};
-  const int index = group * kPanelRows + 16 * half;
-  if constexpr (kShape.has_super_scale()) {
-    const FloatLanes super = load_half(reinterpret_cast<const std::uint16_t*>(step) + 16 * half);
-    const std::byte* factors = step + kLayout.factor_offset() + index;
-    if constexpr (kShape.scale == PanelScale::kSuperSigned) {
-      return mul(super, to_float(load_s8(reinterpret_cast<const std::int8_t*>(factors))));
-    } else {
-      return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(factors))));
-    }
+KVPAGE_LANES FloatLanes panel_scale(const std::byte* scales, FloatLanes super) {
+  if constexpr (kShape.scale == PanelScale::kSuperSigned) {
+    return mul(super, to_float(load_s8(reinterpret_cast<const std::int8_t*>(scales))));
+  } else if constexpr (kShape.scale == PanelScale::kSuperUnsigned) {
+    return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(scales))));
   } else if constexpr (kShape.scale == PanelScale::kFloat) {
-    return load(reinterpret_cast<const float*>(step) + index);
+    return load(reinterpret_cast<const float*>(scales));
   } else {
-    return load_half(reinterpret_cast<const std::uint16_t*>(step) + index);
+    return load_half(reinterpret_cast<const std::uint16_t*>(scales));
   }
 }
 
-/// The minimum of group `group` of 16 rows.
+/// The same for minima.
 template <PanelShape kShape>
-KVPAGE_LANES FloatLanes panel_minimum(const std::byte* step, int group, int half) {
-  constexpr PanelLayout kLayout{kShape};
-  const int index = group * kPanelRows + 16 * half;
-  const std::byte* minima = step + kLayout.minimum_offset();
-  if constexpr (kShape.has_super_scale()) {
-    const FloatLanes super = load_half(reinterpret_cast<const std::uint16_t*>(minima) + 16 * half);
-    const std::byte* factors = step + kLayout.minimum_factor_offset() + index;
-    return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(factors))));
-  } else if constexpr (kShape.scale == PanelScale::kFloat) {
-    return load(reinterpret_cast<const float*>(minima) + index);
-  } else {
-    return load_half(reinterpret_cast<const std::uint16_t*>(minima) + index);
-  }
+KVPAGE_LANES FloatLanes panel_minimum(const std::byte* minima, FloatLanes super) {
+  if constexpr (kShape.has_super_scale()) return mul(super, to_float(load_u8(reinterpret_cast<const std::uint8_t*>(minima))));
+  if constexpr (kShape.scale == PanelScale::kFloat) return load(reinterpret_cast<const float*>(minima));
+  return load_half(reinterpret_cast<const std::uint16_t*>(minima));
 }
+
+/// What the sub-blocks of a step share: the super scales and minima of a tile's halves.
+template <PanelShape kShape, int kHalves>
+struct StepScales {
+  FloatLanes scale[kHalves];
+  FloatLanes minimum[kHalves];
+
+  static KVPAGE_LANES StepScales load(const std::byte* step, int first_half) {
+    StepScales out;
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) {
+      const auto* halves = reinterpret_cast<const std::uint16_t*>(step) + 16 * (first_half + h);
+      out.scale[h] = kShape.has_super_scale() ? load_half(halves) : zero();
+      out.minimum[h] = kShape.has_super_scale() && kShape.has_minimum ? load_half(halves + kPanelRows) : zero();
+    }
+    return out;
+  }
+};
 
 /// What one group of activations contributes: quads kFirst .. kFirst + kCount - 1.
 /// The float law: sum = fma(t, scale * d, sum), then sum = fma(minimum, d_sum, sum); t is exact.
 template <PanelShape kShape, int kRows, int kHalves, int kFirst, int kCount>
-KVPAGE_LANES void add_group(const std::byte* step, const std::byte* codes, int group, int first_half,
+KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std::byte* scales, const std::byte* codes, int first_half,
                             const QuantizedGroup* const (&x)[kRows], FloatLanes (&sums)[kRows][kHalves]) {
+  constexpr PanelLayout kLayout{kShape};
   constexpr bool kWhole = kCount == 8;
   IntLanes dots[kRows][kHalves];
   KVPAGE_UNROLL
@@ -139,11 +143,12 @@ KVPAGE_LANES void add_group(const std::byte* step, const std::byte* codes, int g
   }
   KVPAGE_UNROLL
   for (int h = 0; h < kHalves; ++h) {
-    const FloatLanes scale = panel_scale<kShape>(step, group, first_half + h);
+    const std::byte* half_scales = scales + kLayout.scale_row_bytes() / 2 * (first_half + h);
+    const FloatLanes scale = panel_scale<kShape>(half_scales, super.scale[h]);
     KVPAGE_UNROLL
     for (int m = 0; m < kRows; ++m) sums[m][h] = fma(to_float(dots[m][h]), mul(scale, broadcast(x[m]->d)), sums[m][h]);
     if constexpr (kShape.has_minimum) {
-      const FloatLanes minimum = panel_minimum<kShape>(step, group, first_half + h);
+      const FloatLanes minimum = panel_minimum<kShape>(half_scales + kLayout.minimum_distance(), super.minimum[h]);
       KVPAGE_UNROLL
       for (int m = 0; m < kRows; ++m) {
         const std::int32_t x_sum = kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
@@ -167,13 +172,16 @@ inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileI
     for (int h = 0; h < kHalves; ++h) sums[m][h] = fresh ? zero() : load(out + kPanelRows * m + 16 * (first_half + h));
   }
   for (std::int64_t s = 0; s < num_steps; ++s, step += kLayout.step_bytes()) {
-    const std::byte* codes = step + kLayout.code_offset();
+    const auto super = StepScales<kShape, kHalves>::load(step, first_half);
+    const std::byte* codes = step + kLayout.code_offset(0);
     for (int b = 0; b < kLayout.sub_blocks(); ++b, codes += kLayout.sub_block_bytes()) {
+      constexpr int kLocal = kLayout.sub_block_scale_bytes();
+      const std::byte* scales = kLocal != 0 ? codes - kLocal : step + kLayout.scale_offset(32 * b / kShape.group);
       if constexpr (kShape.group == 16) {
-        add_group<kShape, kRows, kHalves, 0, 4>(step, codes, 2 * b, first_half, x, sums);
-        add_group<kShape, kRows, kHalves, 4, 4>(step, codes, 2 * b + 1, first_half, x, sums);
+        add_group<kShape, kRows, kHalves, 0, 4>(super, scales, codes, first_half, x, sums);
+        add_group<kShape, kRows, kHalves, 4, 4>(super, scales + kLayout.scale_row_bytes(), codes, first_half, x, sums);
       } else {
-        add_group<kShape, kRows, kHalves, 0, 8>(step, codes, 32 * b / kShape.group, first_half, x, sums);
+        add_group<kShape, kRows, kHalves, 0, 8>(super, scales, codes, first_half, x, sums);
       }
       KVPAGE_UNROLL
       for (int m = 0; m < kRows; ++m) ++x[m];

@@ -18,11 +18,13 @@ struct PanelCodec {
   static void write(const PanelBlock& block, int row, std::byte* step) noexcept {
     if constexpr (kShape.has_super_scale()) {
       write_number<std::uint16_t>(step, row, encode_half(block.super_scale));
-      if constexpr (kShape.has_minimum) write_number(step + kLayout.minimum_offset(), row, encode_half(block.super_minimum));
+      if constexpr (kShape.has_minimum) {
+        write_number(step + kLayout.super_minimum_offset(), row, encode_half(block.super_minimum));
+      }
     }
     for (int g = 0; g < kLayout.groups(); ++g) write_group(block, g, row, step);
     for (int s = 0; s < kLayout.sub_blocks(); ++s) {
-      write_codes(block.codes + 32 * s, step + kLayout.code_offset() + s * kLayout.sub_block_bytes() + 64 * (row / 16) + 4 * (row % 16));
+      write_codes(block.codes + 32 * s, step + kLayout.code_offset(s) + 64 * (row / 16) + 4 * (row % 16));
     }
   }
 
@@ -30,7 +32,7 @@ struct PanelCodec {
   static void read(const std::byte* step, int row, float* out) noexcept {
     for (int i = 0; i < kShape.block; ++i) {
       const int g = i / kShape.group;
-      const std::byte* codes = step + kLayout.code_offset() + i / 32 * kLayout.sub_block_bytes() + 64 * (row / 16) + 4 * (row % 16);
+      const std::byte* codes = step + kLayout.code_offset(i / 32) + 64 * (row / 16) + 4 * (row % 16);
       const int code = read_code(codes, i % 32 / 4, i % 4);
       const int level = kShape.has_levels ? kShape.levels[static_cast<std::size_t>(code & 15)] : code;
       out[i] = read_scale(step, g, row) * static_cast<float>(level - kShape.offset);
@@ -51,47 +53,42 @@ struct PanelCodec {
   }
 
   static void write_group(const PanelBlock& block, int g, int row, std::byte* step) noexcept {
-    const int index = g * kPanelRows + row;
+    std::byte* scales = step + kLayout.scale_offset(g);
+    std::byte* minima = scales + kLayout.minimum_distance();
     if constexpr (kShape.has_super_scale()) {
-      const auto factor = static_cast<std::uint8_t>(static_cast<std::int32_t>(block.scale[g]));
-      write_number(step + kLayout.factor_offset(), index, factor);
-      if constexpr (kShape.has_minimum) {
-        write_number(step + kLayout.minimum_factor_offset(), index, static_cast<std::uint8_t>(block.minimum[g]));
-      }
+      write_number(scales, row, static_cast<std::uint8_t>(static_cast<std::int32_t>(block.scale[g])));
+      if constexpr (kShape.has_minimum) write_number(minima, row, static_cast<std::uint8_t>(block.minimum[g]));
     } else if constexpr (kShape.scale == PanelScale::kFloat) {
-      write_number(step, index, block.scale[g]);
-      if constexpr (kShape.has_minimum) write_number(step + kLayout.minimum_offset(), index, block.minimum[g]);
+      write_number(scales, row, block.scale[g]);
+      if constexpr (kShape.has_minimum) write_number(minima, row, block.minimum[g]);
     } else {
-      write_number(step, index, encode_half(block.scale[g]));
-      if constexpr (kShape.has_minimum) write_number(step + kLayout.minimum_offset(), index, encode_half(block.minimum[g]));
+      write_number(scales, row, encode_half(block.scale[g]));
+      if constexpr (kShape.has_minimum) write_number(minima, row, encode_half(block.minimum[g]));
     }
   }
 
   static float read_scale(const std::byte* step, int g, int row) noexcept {
-    const int index = g * kPanelRows + row;
+    const std::byte* scales = step + kLayout.scale_offset(g);
     if constexpr (kShape.scale == PanelScale::kSuperUnsigned) {
-      const auto factor = static_cast<float>(read_number<std::uint8_t>(step + kLayout.factor_offset(), index));
-      return decode_half(read_number<std::uint16_t>(step, row)) * factor;
+      return decode_half(read_number<std::uint16_t>(step, row)) * static_cast<float>(read_number<std::uint8_t>(scales, row));
     } else if constexpr (kShape.scale == PanelScale::kSuperSigned) {
-      const auto factor = static_cast<float>(read_number<std::int8_t>(step + kLayout.factor_offset(), index));
-      return decode_half(read_number<std::uint16_t>(step, row)) * factor;
+      return decode_half(read_number<std::uint16_t>(step, row)) * static_cast<float>(read_number<std::int8_t>(scales, row));
     } else if constexpr (kShape.scale == PanelScale::kFloat) {
-      return read_number<float>(step, index);
+      return read_number<float>(scales, row);
     } else {
-      return decode_half(read_number<std::uint16_t>(step, index));
+      return decode_half(read_number<std::uint16_t>(scales, row));
     }
   }
 
   static float read_minimum(const std::byte* step, int g, int row) noexcept {
-    const int index = g * kPanelRows + row;
-    const std::byte* minima = step + kLayout.minimum_offset();
+    const std::byte* minima = step + kLayout.scale_offset(g) + kLayout.minimum_distance();
     if constexpr (kShape.has_super_scale()) {
-      const auto factor = static_cast<float>(read_number<std::uint8_t>(step + kLayout.minimum_factor_offset(), index));
-      return decode_half(read_number<std::uint16_t>(minima, row)) * factor;
+      const float super = decode_half(read_number<std::uint16_t>(step + kLayout.super_minimum_offset(), row));
+      return super * static_cast<float>(read_number<std::uint8_t>(minima, row));
     } else if constexpr (kShape.scale == PanelScale::kFloat) {
-      return read_number<float>(minima, index);
+      return read_number<float>(minima, row);
     } else {
-      return decode_half(read_number<std::uint16_t>(minima, index));
+      return decode_half(read_number<std::uint16_t>(minima, row));
     }
   }
 
