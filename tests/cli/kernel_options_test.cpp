@@ -76,6 +76,19 @@ TEST_CASE("cli.profile.shares_sum_to_what_is_listed", "[cli]") {
   }
 }
 
+TEST_CASE("cli.profile.lists_decode_steps_of_a_batch", "[cli]") {
+  const TinyFile tiny(quantised_model());
+  const Outcome outcome = run_kvpage({"bench", "--model", tiny.path(), "--json", "--profile", "--threads", "1", "--batch", "3",
+                                      "--prompt-tokens", "20", "--gen", "9"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const auto decode = nlohmann::json::parse(outcome.out)["profile"]["decode"];
+  CHECK(decode["rows_per_step"] == 3);
+  CHECK(decode["steps"] == 9);
+  CHECK_FALSE(decode["operations"].empty());
+  CHECK(run_kvpage({"bench", "--model", tiny.path(), "--profile", "--mix", "random"}).exit_code == 2);
+}
+
 TEST_CASE("cli.inspect.describes_the_kernels_of_any_instruction_set", "[cli]") {
   const TinyFile tiny(quantised_model());
   for (const kvpage::Isa isa : kvpage::kAllIsas) {

@@ -69,8 +69,8 @@ struct BenchVerb {
 
   BenchOptions options;
   MixOptions mix_options;
-  OptionGroup one_case;     ///< --depth, --profile
-  OptionGroup random_case;  ///< of random tokens: one case or --batch
+  OptionGroup one_case;     ///< --depth
+  OptionGroup random_case;  ///< of random tokens: one case or --batch; --profile
   OptionGroup engine;       ///< --requests or --mix
   OptionGroup mix;
 
@@ -140,7 +140,7 @@ void add_random_case(CLI::App& app, BenchVerb& verb) {
   verb.one_case.count("--depth", o.depth_tokens, 0, "positions filled before the timed prompt");
   app.add_option("--seed", o.seed, "seed of the prompt ids, or of --mix")->capture_default_str();
   app.add_flag("--profile", o.profile, "what each operation of a step takes");
-  verb.one_case.take("--profile");
+  verb.random_case.take("--profile");
 }
 
 }  // namespace
