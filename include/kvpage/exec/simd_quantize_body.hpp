@@ -28,8 +28,10 @@ inline void quantize_group(FloatLanes low, FloatLanes high, QuantizedGroup* grou
   store_s8(group->q, q_low);
   store_s8(group->q + 16, q_high);
   group->d = amax / 127.0f;
-  group->sum_low = reduce_add_int(q_low);
-  group->sum = reduce_add_int(add_int(q_low, q_high));
+  // One reduction for both halves: the low one in bits 0..15, the high one above; |sum| <= 16 * 127.
+  const std::int32_t both = reduce_add_int(add_int(q_low, shift_left_int<16>(q_high)));
+  group->sum_low = static_cast<std::int16_t>(both);
+  group->sum = group->sum_low + ((both - group->sum_low) >> 16);
   group->d_sum = group->d * static_cast<float>(group->sum);
 }
 #endif

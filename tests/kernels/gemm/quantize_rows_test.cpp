@@ -6,6 +6,10 @@
 #include <kvpage/kernels/quantize_rows/reference.hpp>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
 
 namespace {
 using namespace kvpage;
@@ -60,6 +64,59 @@ TEST_CASE("quantize_rows.errors_are_at_most_half_a_step", "[gemm]") {
     const QuantizedGroup& group = groups[i / 32];
     REQUIRE(std::fabs(group.d * static_cast<float>(group.q[i % 32]) - x[i]) <= 0.50001f * group.d);
     REQUIRE(group.q[i % 32] >= -127);
+  }
+}
+
+TEST_CASE("quantize_rows.edges_of_the_float_range", "[gemm]") {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kLeastCounted = 0x1p-100f;
+  struct Edge {
+    float amax, other;  // values 0 and 20 of a group; the others are 0
+    float d;
+    int q, q_other;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Edge edges[] = {
+      {kLargest, -kLargest, kLargest / 127.0f, 127, -127}, {-kLargest, 1.0f, kLargest / 127.0f, -127, 0},
+      {kLeastCounted, -0x1p-101f, kLeastCounted / 127.0f, 127, -64}, {std::nextafter(kLeastCounted, 0.0f), 0.0f, 0.0f, 0, 0},
+      {0x1p-149f, -0x1p-126f, 0.0f, 0, 0}, {-0.0f, 0.0f, 0.0f, 0, 0}, {127.0f, 0x1p-149f, 1.0f, 127, 0}, {127.0f, 2.5f, 1.0f, 127, 2},
+      {-127.0f, -3.5f, 1.0f, -127, -4}, {-nan, 1.0f, nan, 0, 0}, {INFINITY, -INFINITY, nan, 0, 0}, {kLargest, -nan, nan, 0, 0}};
+  for (const Edge& edge : edges) {
+    std::vector<float> x(96, 1.0f);  // the groups beside must not see it
+    std::fill(x.begin() + 32, x.begin() + 64, -0.0f);
+    x[32] = edge.amax, x[52] = edge.other;
+    for (const Isa isa : kvpage_test::runnable_isas()) {
+      CAPTURE(isa_name(isa), edge.amax, edge.other);
+      const auto groups = quantize(x, 1, 96, isa, 1);
+      const QuantizedGroup& group = groups[1];
+      REQUIRE((std::isnan(edge.d) ? std::isnan(group.d) && std::isnan(group.d_sum) : group.d == edge.d));
+      REQUIRE(group.q[0] == edge.q);
+      REQUIRE(group.q[20] == edge.q_other);
+      REQUIRE(group.sum == edge.q + edge.q_other);
+      REQUIRE(group.sum_low == edge.q);
+      REQUIRE((groups[0].d == 1.0f / 127.0f && groups[0].sum == 32 * 127 && groups[0].sum_low == 16 * 127));
+      REQUIRE(std::memcmp(&groups[0], &groups[2], sizeof groups[0]) == 0);
+    }
+  }
+}
+
+TEST_CASE("quantize_rows.sums_are_exact_with_any_signs", "[gemm]") {
+  std::mt19937 rng(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<float> x(32);
+    const int low = static_cast<int>(rng() % 3) - 1, high = static_cast<int>(rng() % 3) - 1;  // 0: any; else all of one sign
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int sign = i < 16 ? low : high;
+      x[i] = static_cast<float>(sign != 0 && rng() % 4 != 0 ? 127 * sign : static_cast<int>(rng() % 255) - 127);
+    }
+    x[rng() % 32] = rng() % 2 == 0 ? 127.0f : -127.0f;  // amax is 127: codes are the values
+    for (const Isa isa : kvpage_test::runnable_isas()) {
+      const QuantizedGroup group = quantize(x, 1, 32, isa, 1)[0];
+      for (std::size_t i = 0; i < 32; ++i) REQUIRE(static_cast<float>(group.q[i]) == x[i]);
+      REQUIRE(group.sum_low == std::accumulate(group.q, group.q + 16, 0));
+      REQUIRE(group.sum == std::accumulate(group.q, group.q + 32, 0));
+      REQUIRE(group.d_sum == static_cast<float>(group.sum));
+    }
   }
 }
 

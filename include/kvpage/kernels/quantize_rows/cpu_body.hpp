@@ -5,10 +5,8 @@
 
 /// Quantises `cols` values of one row.
 inline void quantize_row(const float* x, std::int64_t cols, QuantizedGroup* groups) {
-  for (std::int64_t c = 0; c < cols; c += 32, ++groups) {
-    const int count = cols - c < 32 ? static_cast<int>(cols - c) : 32;
-    const int high = count > 16 ? count - 16 : 0;
-    quantize_group(load_first(x + c, count), high > 0 ? load_first(x + c + 16, high) : zero(), groups);
-  }
+  for (; cols >= 32; cols -= 32, x += 32, ++groups) quantize_group(load(x), load(x + 16), groups);
+  const int rest = static_cast<int>(cols);
+  if (rest > 0) quantize_group(load_first(x, rest), rest > 16 ? load_first(x + 16, rest - 16) : zero(), groups);
 }
 #endif
