@@ -9,7 +9,8 @@ namespace detail {
 /// Codes of one rotated query row: x = scale * (128 * high + low), |high| <= 127, -64 <= low <= 63. 15 bits, so that the
 /// query adds no error beside the keys' 8 bits. NaN and infinity end in the scale.
 template <class Key>
-inline void code_query(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t row, const float* x) {
+inline void code_query(const AttentionLaunch& launch, const AttentionScratch& scratch, const TileCursor& place, std::int64_t row,
+                       const float* x) {
   constexpr float kLargestCode = 127.0f * 128.0f;
   IntLanes bits = zero_int();
   for (std::int64_t d = 0; d < launch.padded_dim; d += 16) bits = max_int(bits, bits_of(abs(load(x + d))));
@@ -17,8 +18,8 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
   const bool codable = largest >= 0x1p-100f && largest <= 0x1.fffffep127f;
   const FloatLanes inverse = broadcast(codable ? kLargestCode / largest : 0.0f);
   scratch.q_scale[row] = codable ? largest / kLargestCode : (largest < 0x1p-100f ? 0.0f : __builtin_nanf(""));
-  std::int8_t* high = scratch.q_high + row * launch.padded_dim;
-  std::int8_t* low = scratch.q_low + row * launch.padded_dim;
+  const std::int64_t word_stride = 8 * place.rows;
+  std::int8_t* codes = scratch.q_codes + 2 * place.begin * launch.padded_dim + 8 * (row - place.begin);
   // 8-bit dots take 128 from every code already.
   constexpr std::int32_t kStart = (Key::kBits == 8 ? kCenteredStart + 128 : 0) - Key::kScaling.offset;
   const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
@@ -30,8 +31,13 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
       const IntLanes code = codable ? round_to_int(mul(load(x + d), inverse)) : zero_int();
       const IntLanes upper = shift_right_int<7>(add_int(code, broadcast_int(64)));
       const IntLanes lower = sub_int(code, shift_left_int<7>(upper));
-      store_s8(high + d, upper);
-      store_s8(low + d, lower);
+      std::int8_t parts[2][16];
+      store_s8(parts[0], upper);
+      store_s8(parts[1], lower);
+      for (int word = 0; word < 4; ++word, codes += word_stride) {
+        __builtin_memcpy(codes, parts[0] + 4 * word, 4);
+        __builtin_memcpy(codes + 4, parts[1] + 4 * word, 4);
+      }
       high_sum += reduce_add_int(upper);
       low_sum += reduce_add_int(lower);
     }
@@ -42,21 +48,26 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
   }
 }
 
-/// Scaled, padded queries of a tile's rows, to rows from `first_row` on; for integer dots also coded, and rotated as the keys are.
+/// Scaled, padded queries of a tile's rows, to rows from `first_row` on, of `num_rows` in all; for integer dots also coded, and
+/// rotated as the keys are.
 template <class Key>
 inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
-                            std::int64_t first_row) {
+                            std::int64_t first_row, std::int64_t num_rows) {
+  TileCursor place{num_rows, kScoreRows<Key>};
   for (std::int64_t i = 0; i < tile.num_tokens * launch.group; ++i) {
     const float* q = tile.q + i / launch.group * launch.q_stride + i % launch.group * launch.head_dim;
     const std::int64_t row = first_row + i;
-    float* scaled = scratch.scaled_q + row * launch.padded_dim;
-    for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d] = q[d] * launch.score_scale;
-    for (std::int64_t d = launch.head_dim; d < launch.padded_dim; ++d) scaled[d] = 0.0f;
+    place.move_to(row);
+    // Integer dots need whole rows here, to be rotated and coded; float scores broadcast the rows of a register tile dim by dim.
+    const std::int64_t stride = kIntegerDots<Key> ? 1 : place.rows;
+    float* scaled = scratch.scaled_q + (kIntegerDots<Key> ? row * launch.padded_dim : place.begin * launch.padded_dim + row - place.begin);
+    for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d * stride] = q[d] * launch.score_scale;
+    for (std::int64_t d = launch.head_dim; d < launch.padded_dim; ++d) scaled[d * stride] = 0.0f;
     if constexpr (kIntegerDots<Key>) {
       float* rotated = scratch.turned_bias;
       for (std::int64_t d = 0; d < launch.padded_dim; d += 16) store(rotated + d, load(scaled + d));
       if (Key::kRotated) rotate_row<false>(rotated, launch.head_dim);
-      code_query<Key>(launch, scratch, row, rotated);
+      code_query<Key>(launch, scratch, place, row, rotated);
     }
   }
 }
@@ -128,12 +139,20 @@ inline void find_visible(const AttentionLaunch& launch, const AttentionTile& til
   }
 }
 
+/// Whether every row of the tile sees every key of the step at `step_pos`.
+inline bool sees_whole_step(const AttentionLaunch& launch, const AttentionTile& tile, std::int64_t step_pos) {
+  const std::int64_t end = step_pos + kAttentionStepTokens;
+  const std::int64_t last = tile.first_pos + tile.num_tokens - 1;
+  return end <= tile.kv_len && end <= tile.first_pos + 1 && (launch.window == 0 || last - step_pos < launch.window);
+}
+
 /// One step of 32 positions for all rows of a tile, into scratch.part.
 template <class Key, class Value>
 inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const StepWindow& steps,
                         std::int64_t step_pos) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
-  find_visible(launch, tile, scratch, step_pos);
+  const bool masked = !sees_whole_step(launch, tile, step_pos);
+  if (masked) find_visible(launch, tile, scratch, step_pos);
   score_tile<Key>(launch, steps, scratch, num_rows);
   const bool biased = launch.key_bias.bias != nullptr;
   if (biased) score_bias(launch, tile, scratch, step_pos / kAttentionStepTokens, num_rows);
@@ -141,12 +160,7 @@ inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile
   if constexpr (kScaledVectors<Value>) {
     for (int half = 0; half < 2; ++half) value_scales[half] = load_half(steps.now.value_params[half]);
   }
-  for (std::int64_t row = 0; row < num_rows; ++row) {
-    const VisibleKeys keys = scratch.visible[row];
-    if (keys.begin == keys.end) continue;
-    softmax_row<kScaledVectors<Value>>(launch, keys, biased ? scratch.bias_score[row] : 0.0f, value_scales, scratch.part, row,
-                                       scratch.scores + row * kAttentionStepTokens);
-  }
+  softmax_tile<kScaledVectors<Value>>(launch, scratch, masked, biased, value_scales, num_rows);
   if constexpr (kScaledDims<Value>) {
     for (std::int64_t p = 0; p < Value::kScaling.num_params(launch.padded_dim); ++p) {
       for (int half = 0; half < 2; ++half) {
@@ -155,7 +169,7 @@ inline void attend_step(const AttentionLaunch& launch, const AttentionTile& tile
       }
     }
   }
-  accumulate_tile<Value>(launch, {&steps, launch.value_stride, launch.padded_dim, scratch.value_params}, scratch, num_rows);
+  accumulate_tile<Value>(launch, {&steps, launch.value_stride, launch.padded_dim, scratch.value_params}, scratch, masked, num_rows);
 }
 
 /// The step at `pos` of a tile; empty when nothing of it is visible.
@@ -195,7 +209,7 @@ inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& 
   StepWindow steps;
   bool first = true;
   for (std::int64_t split = split_begin; split < split_end; ++split) {
-    clear_rows(launch, scratch.part, num_rows);
+    open_split(launch, scratch, num_rows);
     for (std::int64_t pos = split * kAttentionSplitTokens; pos < (split + 1) * kAttentionSplitTokens; pos += kAttentionStepTokens) {
       const StepRange range = visible_step(launch, tile, pos);
       if (range.begin >= range.end) continue;
@@ -203,6 +217,7 @@ inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& 
       first = false;
       attend_step<Key, Value>(launch, tile, scratch, steps, pos);
     }
+    close_split(scratch, num_rows);
     merge_rows(launch, total, scratch.part, num_rows);
   }
 }
@@ -216,9 +231,11 @@ void attend_splits(const detail::AttentionLaunch& launch, const detail::Attentio
                    const detail::AttentionScratch& scratch, const detail::AttentionRows& total, std::int64_t split_begin,
                    std::int64_t split_end) {
   std::int64_t num_tokens = 0;
+  for (std::int64_t i = 0; i < num_tiles; ++i) num_tokens += tiles[i].num_tokens;
+  std::int64_t row = 0;
   for (std::int64_t i = 0; i < num_tiles; ++i) {
-    detail::prepare_queries<Key>(launch, tiles[i], scratch, num_tokens * launch.group);
-    num_tokens += tiles[i].num_tokens;
+    detail::prepare_queries<Key>(launch, tiles[i], scratch, row, num_tokens * launch.group);
+    row += tiles[i].num_tokens * launch.group;
   }
   if (num_tiles == 1) {
     detail::attend_prepared<Key, Value>(launch, tiles[0], scratch, total, split_begin, split_end);
@@ -258,7 +275,8 @@ void finish_attention(const detail::AttentionLaunch& launch, const detail::Atten
     }
     if (tile.lse != nullptr) {
       const double log_sum = empty ? 0.0 : __builtin_log(static_cast<double>(total.sum[row]));
-      const double max = empty ? -__builtin_inf() : static_cast<double>(total.max[row]);
+      constexpr double kLn2 = 0.6931471805599453;
+      const double max = empty ? -__builtin_inf() : static_cast<double>(total.max[row]) * kLn2;
       tile.lse[token * launch.lse_stride + head] = static_cast<float>(max + log_sum);
     }
   }

@@ -59,15 +59,16 @@ AttentionLaunch make_launch(const KVDims& dims, std::int64_t num_q_heads) noexce
 template <KVStorage KV>
 AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
   AttentionLaunch launch = make_launch<KV>(args.view.dims, args.num_q_heads);
-  constexpr bool kScalesLater = kReadsKeys<typename KV::Key>;
+  constexpr double kLog2E = 1.4426950408889634;
+  const double key_scale = kReadsKeys<typename KV::Key> ? static_cast<double>(args.view.key_scale) : 1.0;
   launch.base = args.view.base;
   launch.block_stride = args.view.block_stride;
   launch.q_stride = args.q_stride;
   launch.out_stride = args.out_stride;
   launch.lse_stride = args.num_q_heads;
-  launch.score_scale = kScalesLater ? args.scale * args.view.key_scale : args.scale;
+  launch.score_scale = static_cast<float>(static_cast<double>(args.scale) * key_scale * kLog2E);
   launch.value_scale = kReadsValues<typename KV::Value> ? args.view.value_scale : 1.0f;
-  launch.softcap = args.softcap;
+  launch.softcap = static_cast<float>(static_cast<double>(args.softcap) * kLog2E);
   launch.window = args.window;
   if (takes_out_key_bias<KV>) launch.key_bias = args.key_bias;
   launch.stage = &stage_step<KV>;
@@ -118,7 +119,9 @@ class AttentionItems {
     const std::int64_t num_kv_heads = args_->view.dims.num_kv_heads;
     const PlannedSeq& planned = order_[place_];
     const std::int64_t i = index - first_;
-    return {&planned, planned.num_members, planned.shared_splits, i / num_kv_heads * tokens_, i % num_kv_heads};
+    const std::int64_t tiles = items_of(place_) / num_kv_heads;
+    // Later tokens see more keys: the largest items come first.
+    return {&planned, planned.num_members, planned.shared_splits, (tiles - 1 - i / num_kv_heads) * tokens_, i % num_kv_heads};
   }
 
   /// The rows of one member.

@@ -104,7 +104,7 @@ struct AttentionTile {
   float* lse = nullptr;      // [num_tokens, group], tokens num_q_heads apart; may be null
 };
 
-/// States of a tile's rows.
+/// States of a tile's rows. Scores are logarithms to base 2, and `max` may lie below the largest score (see softmax_body.hpp).
 struct AttentionRows {
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
@@ -141,9 +141,9 @@ struct AttentionLaunch {
   std::int64_t key_unit = 0;          ///< bytes from one key to the next inside a dim (or word of dims)
   std::int64_t value_stride = 0;      ///< bytes from one token's value to the next
   std::int64_t param_stride = 0;      ///< parameters from one kind to the next
-  float score_scale = 1.0f;           ///< softmax scale and the keys' tensor scale
+  float score_scale = 1.0f;           ///< softmax scale, the keys' tensor scale and log2(e)
   float value_scale = 1.0f;
-  float softcap = 0.0f;
+  float softcap = 0.0f;               ///< times log2(e)
   std::int64_t window = 0;
   KeyBias key_bias{};
   bool staged = false;  ///< pages are not in the kernel's order: each step is copied into it first
@@ -156,9 +156,8 @@ struct AttentionLaunch {
 
 /// One worker's memory.
 struct AttentionScratch {
-  float* scaled_q = nullptr;           // [rows, padded_dim]
-  std::int8_t* q_high = nullptr;       // [rows, padded_dim], upper part of the query's code
-  std::int8_t* q_low = nullptr;        // [rows, padded_dim]
+  float* scaled_q = nullptr;           // [rows, padded_dim]; for float scores [padded_dim, rows of the register tile] by tile
+  std::int8_t* q_codes = nullptr;      // [padded_dim / 4, rows of the register tile, {high, low}, 4] by tile: the queries' codes
   float* q_scale = nullptr;            // [rows]
   std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
   float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
@@ -168,6 +167,7 @@ struct AttentionScratch {
   float* value_params = nullptr;       // [2 * groups, 32]
   std::byte* page = nullptr;           // [stage_bytes]
   VisibleKeys* visible = nullptr;      // [rows], of the current step
+  float* lane_sum = nullptr;           // [rows, 16], sums of the current split's weights by lane
   AttentionRows part, total;
 };
 
@@ -190,8 +190,7 @@ class AttentionCarver {
     const std::int64_t elements = launch.rows * launch.padded_dim;
     const std::int64_t groups = ceil_div(launch.padded_dim, 32);  // a codec's are as large or larger
     take(scratch.scaled_q, elements);
-    take(scratch.q_high, elements);
-    take(scratch.q_low, elements);
+    take(scratch.q_codes, 2 * elements);
     take(scratch.q_scale, launch.rows);
     take(scratch.q_start, 2 * launch.rows * groups);
     take(scratch.q_group_sum, launch.rows * groups);
@@ -201,6 +200,7 @@ class AttentionCarver {
     take(scratch.value_params, 2 * groups * kAttentionStepTokens);
     take(scratch.page, launch.stage_bytes);
     take(scratch.visible, launch.rows);
+    take(scratch.lane_sum, launch.rows * 16);
     take(scratch.part, launch.rows, launch.padded_dim);
     take(scratch.total, launch.rows, launch.padded_dim);
   }

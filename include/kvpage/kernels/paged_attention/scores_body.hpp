@@ -25,6 +25,33 @@ template <class L>
 concept LoopedLanes = std::is_array_v<decltype(L::v)>;
 /// Rows of a register tile: lanes in one register, in two, or (plain loops) in none.
 inline constexpr int kTileRows = LoopedLanes<FloatLanes> ? 1 : (PairedLanes<FloatLanes> ? 3 : 12);
+/// The same for integer dots, which need two accumulators for one of floats.
+template <class Key>
+inline constexpr int kScoreRows = kIntegerDots<Key> && kTileRows > 6 ? 6 : kTileRows;
+
+/// Rows of the next register tile when `rest` rows are left: the most of those compiled that leave no single row behind, as one
+/// row alone waits for its own chain of additions.
+KVPAGE_LANES int next_tile_rows(std::int64_t rest, int most) {
+  for (const int rows : {12, 6, 4, 3, 2}) {
+    if (rows <= most && rows <= rest && rest - rows != 1) return rows;
+  }
+  return 1;
+}
+
+/// Finds the register tile of a row, for rows in ascending order.
+struct TileCursor {
+  std::int64_t num_rows;
+  int most;
+  std::int64_t begin = 0;
+  int rows = next_tile_rows(num_rows, most);
+
+  void move_to(std::int64_t row) {
+    while (row >= begin + rows) {
+      begin += rows;
+      rows = next_tile_rows(num_rows - begin, most);
+    }
+  }
+};
 
 /// 16 values of a plain format, from its codes.
 template <class Codec>
@@ -59,7 +86,7 @@ KVPAGE_LANES void prefetch_keys(const StepWindow& steps, std::int64_t offset) {
   prefetch_line(steps.next.keys[1] + offset, steps.later.keys[1] + offset);
 }
 
-/// scores [kRows, 32] of plain keys: per key one chain of fused multiply-adds over the dims, ascending.
+/// scores [kRows, 32] of plain keys and q [padded_dim, kRows]: per key one chain of fused multiply-adds over the dims, ascending.
 template <class Key, int kRows>
 inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& steps, const float* q, float* scores) {
   FloatLanes acc[kRows][2];
@@ -73,7 +100,7 @@ inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& st
     const FloatLanes k1 = load_plain<Key>(right);
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const FloatLanes x = broadcast(q[r * launch.padded_dim + d]);
+      const FloatLanes x = broadcast(q[d * kRows + r]);
       acc[r][0] = fma(x, k0, acc[r][0]);
       acc[r][1] = fma(x, k1, acc[r][1]);
     }
@@ -87,8 +114,7 @@ inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& st
 
 /// What a row of integer-coded queries needs: q = scale * (128 * high + low), two exact integer dots per key and group.
 struct CodedQueries {
-  const std::int8_t* high;    // [rows, padded_dim]
-  const std::int8_t* low;     // [rows, padded_dim]
+  const std::int8_t* codes;   // [padded_dim / 4, rows, {high, low}, 4]
   const float* scale;         // [rows]
   const std::int32_t* start;  // [rows, groups, 2]
   const float* group_sum;     // [rows, groups]
@@ -114,7 +140,8 @@ KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow&
   const std::int64_t split = launch.padded_dim / 8;  // 4-bit words from here on are high nibbles
   const std::byte* codes[kHalves];
   for (int h = 0; h < kHalves; ++h) codes[h] = steps.now.keys[first_half + h] + begin * launch.key_stride;
-  for (std::int64_t word = begin; word < end; ++word) {
+  const std::int8_t* x = q.codes + begin * 8 * kRows;
+  for (std::int64_t word = begin; word < end; ++word, x += 8 * kRows) {
     const bool upper = Key::kBits == 4 && word >= split;
     const std::int64_t offset = (upper ? word - split : word) * launch.key_stride;
     ByteLanes k[kHalves];
@@ -126,8 +153,8 @@ KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow&
     }
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const ByteLanes x_high = broadcast_quad(q.high + r * launch.padded_dim + 4 * word);
-      const ByteLanes x_low = broadcast_quad(q.low + r * launch.padded_dim + 4 * word);
+      const ByteLanes x_high = broadcast_quad(x + 8 * r);
+      const ByteLanes x_low = broadcast_quad(x + 8 * r + 4);
       KVPAGE_UNROLL
       for (int h = 0; h < kHalves; ++h) {
         high[r][h] = dot_key_word<Key>(high[r][h], k[h], x_high);
@@ -195,7 +222,7 @@ inline void score_rows(const AttentionLaunch& launch, const StepWindow& steps, c
     score_rows_plain<Key, kRows>(launch, steps, scratch.scaled_q + at, scores);
   } else {
     const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
-    const CodedQueries q{scratch.q_high + at, scratch.q_low + at, scratch.q_scale + row, scratch.q_start + 2 * row * num_groups,
+    const CodedQueries q{scratch.q_codes + 2 * at, scratch.q_scale + row, scratch.q_start + 2 * row * num_groups,
                          scratch.q_group_sum + row * num_groups};
     // Unpacking nibbles takes registers: then one half at a time.
     constexpr int kHalves = Key::kBits == 4 ? 1 : 2;
@@ -203,23 +230,26 @@ inline void score_rows(const AttentionLaunch& launch, const StepWindow& steps, c
   }
 }
 
-/// Scores of rows [0, num_rows), in the largest register tiles that fit.
+/// Scores of rows [0, num_rows).
 template <class Key>
-inline void score_tile(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch,
-                       std::int64_t num_rows) {
-  std::int64_t row = 0;
-  if constexpr (kTileRows >= 12 && !kIntegerDots<Key>) {
-    for (; num_rows - row >= 12; row += 12) score_rows<Key, 12>(launch, steps, scratch, row);
+inline void score_tile(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch, std::int64_t num_rows) {
+  constexpr int kMost = kScoreRows<Key>;
+  int rows = 0;
+  for (std::int64_t row = 0; row < num_rows; row += rows) {
+    rows = next_tile_rows(num_rows - row, kMost);
+    if constexpr (kMost >= 12) {
+      if (rows == 12) score_rows<Key, 12>(launch, steps, scratch, row);
+    }
+    if constexpr (kMost >= 6) {
+      if (rows == 6) score_rows<Key, 6>(launch, steps, scratch, row);
+      if (rows == 4) score_rows<Key, 4>(launch, steps, scratch, row);
+    }
+    if constexpr (kMost >= 3) {
+      if (rows == 3) score_rows<Key, 3>(launch, steps, scratch, row);
+      if (rows == 2) score_rows<Key, 2>(launch, steps, scratch, row);
+    }
+    if (rows == 1) score_rows<Key, 1>(launch, steps, scratch, row);
   }
-  if constexpr (kTileRows >= 6) {
-    for (; num_rows - row >= 6; row += 6) score_rows<Key, 6>(launch, steps, scratch, row);
-    for (; num_rows - row >= 4; row += 4) score_rows<Key, 4>(launch, steps, scratch, row);
-  }
-  if constexpr (kTileRows >= 3) {
-    for (; num_rows - row >= 3; row += 3) score_rows<Key, 3>(launch, steps, scratch, row);
-    for (; num_rows - row >= 2; row += 2) score_rows<Key, 2>(launch, steps, scratch, row);
-  }
-  for (; row < num_rows; ++row) score_rows<Key, 1>(launch, steps, scratch, row);
 }
 
 }  // namespace detail

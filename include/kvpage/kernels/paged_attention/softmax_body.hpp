@@ -6,9 +6,30 @@
 
 namespace detail {
 
-KVPAGE_LANES float exp_scalar(float x) {
+/// Rows whose weights are computed side by side: each is a chain of a dozen operations.
+inline constexpr int kSoftmaxRows = kTileRows >= 12 ? 4 : 1;
+/// Scores may exceed a row's `max` by this much before the row is scaled down: weights stay below 2^8, and rows are seldom scaled.
+inline constexpr float kMaxSlack = 8.0f;
+
+/// 2^x for x <= kMaxSlack, error at most 2 ulp; 2^-125 for everything below -125. exp2_weight(0) == 1; NaN stays NaN.
+KVPAGE_LANES FloatLanes exp2_weight(FloatLanes x) {
+  const FloatLanes clamped = max(broadcast(-125.0f), x);
+  const FloatLanes magic = broadcast(12582912.0f + 127.0f);  // 1.5 * 2^23: adding it rounds; 127 makes the low bits an exponent
+  const FloatLanes shifted = add(clamped, magic);
+  const FloatLanes f = sub(clamped, sub(shifted, magic));
+  FloatLanes p = broadcast(0.000154531634f);  // (2^f - 1) / f, interpolated at Chebyshev nodes of [-1/2, 1/2]: error 5e-9
+  p = fma(p, f, broadcast(0.00133908633f));
+  p = fma(p, f, broadcast(0.00961808302f));
+  p = fma(p, f, broadcast(0.0555035695f));
+  p = fma(p, f, broadcast(0.240226507f));
+  p = fma(p, f, broadcast(0.693147182f));
+  p = fma(p, f, broadcast(1.0f));
+  return mul(p, from_bits(shift_left_int<23>(bits_of(shifted))));
+}
+
+KVPAGE_LANES float exp2_scalar(float x) {
   float lanes[16];
-  store(lanes, exp(broadcast(x)));
+  store(lanes, exp2_weight(broadcast(x)));
   return lanes[0];
 }
 
@@ -18,53 +39,113 @@ inline void scale_row(float* x, std::int64_t n, float factor) {
   for (std::int64_t d = 0; d < n; d += 16) store(x + d, mul(load(x + d), f));
 }
 
-/// Turns one row's scores [32] into weights exp(score - max), and updates the row's state. `value_scales` [2] are per key.
+/// Raises the `max` of a row to `peak`.
+inline void raise_max(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t row, float peak) {
+  const float before = scratch.part.max[row];
+  scratch.part.max[row] = peak;
+  if (before == -__builtin_inff()) return;  // nothing is summed yet
+  const float keep = exp2_scalar(before - peak);
+  scale_row(scratch.lane_sum + row * 16, 16, keep);
+  scale_row(scratch.part.out + row * launch.padded_dim, launch.padded_dim, keep);
+}
+
+/// Scores of kRows rows from `row` on, with bias and cap.
+template <int kRows>
+KVPAGE_LANES void load_scores(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, std::int64_t row,
+                              FloatLanes (&s)[kRows][2]) {
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    KVPAGE_UNROLL
+    for (int h = 0; h < 2; ++h) s[r][h] = load(scratch.scores + (row + r) * kAttentionStepTokens + 16 * h);
+  }
+  if (biased) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int h = 0; h < 2; ++h) s[r][h] = add(s[r][h], broadcast(scratch.bias_score[row + r]));
+    }
+  }
+  if (launch.softcap > 0.0f) {
+    const FloatLanes cap = broadcast(launch.softcap);
+    for (int r = 0; r < kRows; ++r) {
+      for (int h = 0; h < 2; ++h) s[r][h] = mul(cap, tanh(div(s[r][h], cap)));
+    }
+  }
+}
+
+/// Turns scores [kRows, 32] into weights 2^(score - max), and updates the rows' states. `value_scales` [2] are per key.
+/// kMasked: keys that a row does not see get weight 0.
+template <bool kValueScales, bool kMasked, int kRows>
+inline void softmax_rows(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, const FloatLanes* value_scales,
+                         std::int64_t row) {
+  FloatLanes s[kRows][2];
+  load_scores<kRows>(launch, scratch, biased, row, s);
+  MaskLanes mask[kRows][2];
+  if constexpr (kMasked) {
+    for (int r = 0; r < kRows; ++r) {
+      const VisibleKeys keys = scratch.visible[row + r];
+      const std::uint32_t below = keys.begin >= 32 ? 0xFFFFFFFFu : (1u << keys.begin) - 1u;
+      const std::uint32_t seen = (keys.end >= 32 ? 0xFFFFFFFFu : (1u << keys.end) - 1u) & ~below;
+      for (int h = 0; h < 2; ++h) {
+        mask[r][h] = mask_from_bits(seen >> (16 * h) & 0xFFFFu);
+        s[r][h] = select(mask[r][h], s[r][h], broadcast(-__builtin_inff()));
+      }
+    }
+  }
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const FloatLanes peak = max(s[r][0], s[r][1]);
+    const FloatLanes limit = broadcast(scratch.part.max[row + r] + kMaxSlack);
+    if (mask_bits(less(limit, peak)) != 0) raise_max(launch, scratch, row + r, reduce_max(peak));
+  }
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const FloatLanes peak = broadcast(scratch.part.max[row + r]);
+    KVPAGE_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      s[r][h] = exp2_weight(sub(s[r][h], peak));
+      if constexpr (kMasked) s[r][h] = select(mask[r][h], s[r][h], zero());
+    }
+  }
+  KVPAGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    float* sum = scratch.lane_sum + (row + r) * 16;
+    store(sum, add(load(sum), add(s[r][0], s[r][1])));
+    float* weights = scratch.scores + (row + r) * kAttentionStepTokens;
+    KVPAGE_UNROLL
+    for (int h = 0; h < 2; ++h) store(weights + 16 * h, kValueScales ? mul(s[r][h], value_scales[h]) : s[r][h]);
+  }
+}
+
+/// softmax_rows of a tile.
 template <bool kValueScales>
-inline void softmax_row(const AttentionLaunch& launch, VisibleKeys keys, float bias, const FloatLanes* value_scales,
-                        const AttentionRows& rows, std::int64_t row, float* scores) {
-  FloatLanes s[2];
-  const std::uint32_t seen = (keys.end >= 32 ? 0xFFFFFFFFu : (1u << keys.end) - 1u) & ~((1u << keys.begin) - 1u);
-  const MaskLanes mask[2] = {mask_from_bits(seen & 0xFFFFu), mask_from_bits(seen >> 16)};
-  const FloatLanes lowest = broadcast(-__builtin_inff());
-  KVPAGE_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    s[h] = add(load(scores + 16 * h), broadcast(bias));
-    if (launch.softcap > 0.0f) {
-      const FloatLanes cap = broadcast(launch.softcap);
-      s[h] = mul(cap, tanh(div(s[h], cap)));
-    }
-    s[h] = select(mask[h], s[h], lowest);
+inline void softmax_tile(const AttentionLaunch& launch, const AttentionScratch& scratch, bool masked, bool biased,
+                         const FloatLanes* value_scales, std::int64_t num_rows) {
+  std::int64_t row = 0;
+  if (masked) {
+    for (; row < num_rows; ++row) softmax_rows<kValueScales, true, 1>(launch, scratch, biased, value_scales, row);
+    return;
   }
-  float peak = reduce_max(max(s[0], s[1]));
-  if (rows.sum[row] != 0.0f) {
-    const float before = rows.max[row];
-    if (peak > before) {
-      const float keep = exp_scalar(before - peak);
-      rows.sum[row] *= keep;
-      scale_row(rows.out + row * launch.padded_dim, launch.padded_dim, keep);
-    } else {
-      peak = before;
-    }
+  for (; num_rows - row >= kSoftmaxRows; row += kSoftmaxRows) {
+    softmax_rows<kValueScales, false, kSoftmaxRows>(launch, scratch, biased, value_scales, row);
   }
-  rows.max[row] = peak;
-  FloatLanes weight[2];
-  KVPAGE_UNROLL
-  for (int h = 0; h < 2; ++h) weight[h] = select(mask[h], exp(sub(s[h], broadcast(peak))), zero());
-  rows.sum[row] += reduce_add(add(weight[0], weight[1]));
-  KVPAGE_UNROLL
-  for (int h = 0; h < 2; ++h) store(scores + 16 * h, kValueScales ? mul(weight[h], value_scales[h]) : weight[h]);
+  if constexpr (kSoftmaxRows >= 4) {
+    if (num_rows - row == 3) return softmax_rows<kValueScales, false, 3>(launch, scratch, biased, value_scales, row);
+  }
+  for (; row < num_rows; ++row) softmax_rows<kValueScales, false, 1>(launch, scratch, biased, value_scales, row);
 }
 
 /// The empty state, for rows [0, num_rows).
-inline void clear_rows(const AttentionLaunch& launch, const AttentionRows& rows, std::int64_t num_rows) {
-  for (std::int64_t r = 0; r < num_rows; ++r) {
-    rows.max[r] = -__builtin_inff();
-    rows.sum[r] = 0.0f;
-  }
-  for (std::int64_t i = 0; i < num_rows * launch.padded_dim; i += 16) store(rows.out + i, zero());
+inline void open_split(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t num_rows) {
+  for (std::int64_t r = 0; r < num_rows; ++r) scratch.part.max[r] = -__builtin_inff();
+  for (std::int64_t i = 0; i < num_rows * 16; i += 16) store(scratch.lane_sum + i, zero());
+  for (std::int64_t i = 0; i < num_rows * launch.padded_dim; i += 16) store(scratch.part.out + i, zero());
 }
 
-/// total += part, row by row: merge_attention (attention_state.hpp) on lanes.
+/// The sums of a split's rows.
+inline void close_split(const AttentionScratch& scratch, std::int64_t num_rows) {
+  for (std::int64_t r = 0; r < num_rows; ++r) scratch.part.sum[r] = reduce_add(load(scratch.lane_sum + r * 16));
+}
+
+/// total += part, row by row: merge_attention (attention_state.hpp) on lanes, to base 2.
 inline void merge_rows(const AttentionLaunch& launch, const AttentionRows& total, const AttentionRows& part, std::int64_t num_rows) {
   for (std::int64_t r = 0; r < num_rows; ++r) {
     if (part.sum[r] == 0.0f) continue;
@@ -77,8 +158,8 @@ inline void merge_rows(const AttentionLaunch& launch, const AttentionRows& total
       continue;
     }
     const float peak = part.max[r] > total.max[r] ? part.max[r] : total.max[r];
-    const float keep = exp_scalar(total.max[r] - peak);
-    const float weight = exp_scalar(part.max[r] - peak);
+    const float keep = exp2_scalar(total.max[r] - peak);
+    const float weight = exp2_scalar(part.max[r] - peak);
     total.max[r] = peak;
     total.sum[r] = __builtin_fmaf(part.sum[r], weight, total.sum[r] * keep);
     for (std::int64_t d = 0; d < launch.padded_dim; d += 16) {

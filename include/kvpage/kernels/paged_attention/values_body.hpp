@@ -58,21 +58,25 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
     KVPAGE_UNROLL
     for (int j = 0; j < kVectors; ++j) acc[r][j] = load(out + r * out_stride + 16 * j);
   }
-  for (std::int64_t t = begin; t < end; ++t) {
-    const std::int64_t offset = t % 16 * source.stride;
-    const std::byte* codes = source.steps->now.values[t / 16] + offset;
-    for (std::int64_t byte = 0; byte < 16 * kVectors * Value::kBits / 8; byte += 64) {
-      const std::int64_t line = offset + d * Value::kBits / 8 + byte;
-      prefetch_line(source.steps->next.values[t / 16] + line, source.steps->later.values[t / 16] + line);
-    }
-    FloatLanes value[kVectors];
-    KVPAGE_UNROLL
-    for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, codes, t, d + 16 * j);
-    KVPAGE_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const FloatLanes weight = broadcast(weights[r * kAttentionStepTokens + t]);
+  for (std::int64_t half = begin / 16; half * 16 < end; ++half) {
+    const std::int64_t first = begin > half * 16 ? begin : half * 16;
+    const std::int64_t last = end < half * 16 + 16 ? end : half * 16 + 16;
+    std::int64_t offset = first % 16 * source.stride;
+    for (std::int64_t t = first; t < last; ++t, offset += source.stride) {
+      const std::int64_t line = offset + d * Value::kBits / 8;
       KVPAGE_UNROLL
-      for (int j = 0; j < kVectors; ++j) acc[r][j] = fma(weight, value[j], acc[r][j]);
+      for (int byte = 0; byte < 16 * kVectors * Value::kBits / 8; byte += 64) {
+        prefetch_line(source.steps->next.values[half] + line + byte, source.steps->later.values[half] + line + byte);
+      }
+      FloatLanes value[kVectors];
+      KVPAGE_UNROLL
+      for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, source.steps->now.values[half] + offset, t, d + 16 * j);
+      KVPAGE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const FloatLanes weight = broadcast(weights[r * kAttentionStepTokens + t]);
+        KVPAGE_UNROLL
+        for (int j = 0; j < kVectors; ++j) acc[r][j] = fma(weight, value[j], acc[r][j]);
+      }
     }
   }
   KVPAGE_UNROLL
@@ -86,7 +90,7 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
 template <class Value, int kRows>
 inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& source, std::int64_t begin, std::int64_t end,
                             const float* weights, float* out) {
-  constexpr int kVectors = kTileRows >= 6 ? 4 : 2;
+  constexpr int kVectors = kTileRows >= 12 && kRows <= 6 ? 4 : 2;
   std::int64_t d = 0;
   for (; launch.padded_dim - d >= 16 * kVectors; d += 16 * kVectors) {
     accumulate_rows<Value, kRows, kVectors>(source, begin, end, d, weights, out + d, launch.padded_dim);
@@ -99,9 +103,14 @@ inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& so
 /// `kRows` rows from `row` on. Keys that not all of them see are added row by row, before and after the common part: a key
 /// beyond a row's limit is never multiplied, and every row adds its keys in ascending order.
 template <class Value, int kRows>
-inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& source, std::int64_t row, const AttentionScratch& scratch) {
+inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& source, std::int64_t row, const AttentionScratch& scratch,
+                             bool masked) {
   const float* weights = scratch.scores + row * kAttentionStepTokens;
   float* out = scratch.part.out + row * launch.padded_dim;
+  if (!masked) {
+    accumulate_dims<Value, kRows>(launch, source, 0, kAttentionStepTokens, weights, out);
+    return;
+  }
   const VisibleKeys* visible = scratch.visible + row;
   VisibleKeys common = visible[0];
   for (int r = 1; r < kRows; ++r) {
@@ -127,20 +136,24 @@ inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& s
   }
 }
 
-/// Rows [0, num_rows), in the largest register tiles that fit.
+/// Rows [0, num_rows).
 template <class Value>
-inline void accumulate_tile(const AttentionLaunch& launch, const ValueSource& source, const AttentionScratch& scratch,
+inline void accumulate_tile(const AttentionLaunch& launch, const ValueSource& source, const AttentionScratch& scratch, bool masked,
                             std::int64_t num_rows) {
-  std::int64_t row = 0;
-  if constexpr (kTileRows >= 6) {
-    for (; num_rows - row >= 6; row += 6) accumulate_group<Value, 6>(launch, source, row, scratch);
-    for (; num_rows - row >= 4; row += 4) accumulate_group<Value, 4>(launch, source, row, scratch);
+  int rows = 0;
+  for (std::int64_t row = 0; row < num_rows; row += rows) {
+    rows = next_tile_rows(num_rows - row, kTileRows);
+    if constexpr (kTileRows >= 12) {
+      if (rows == 12) accumulate_group<Value, 12>(launch, source, row, scratch, masked);
+      if (rows == 6) accumulate_group<Value, 6>(launch, source, row, scratch, masked);
+      if (rows == 4) accumulate_group<Value, 4>(launch, source, row, scratch, masked);
+    }
+    if constexpr (kTileRows >= 3) {
+      if (rows == 3) accumulate_group<Value, 3>(launch, source, row, scratch, masked);
+      if (rows == 2) accumulate_group<Value, 2>(launch, source, row, scratch, masked);
+    }
+    if (rows == 1) accumulate_group<Value, 1>(launch, source, row, scratch, masked);
   }
-  if constexpr (kTileRows >= 3) {
-    for (; num_rows - row >= 3; row += 3) accumulate_group<Value, 3>(launch, source, row, scratch);
-    for (; num_rows - row >= 2; row += 2) accumulate_group<Value, 2>(launch, source, row, scratch);
-  }
-  for (; row < num_rows; ++row) accumulate_group<Value, 1>(launch, source, row, scratch);
 }
 
 }  // namespace detail
