@@ -28,6 +28,27 @@ std::vector<KernelUse> planned_uses(const Gguf& file, const ModelConfig& config)
   return std::move(*uses);
 }
 
+/// On every instruction set and with every cache all operations run on their fast kernels, all matrices on panels.
+void check_no_operation_is_slow(std::string_view name) {
+  const auto file = Gguf::open(model_path(name));
+  if (!file) FAIL(file.error().to_string());
+  const auto matrices =
+      std::count_if(file->tensors().begin(), file->tensors().end(), [](const GgufTensor& tensor) { return !tensor.is_vector(); });
+  for (const std::string& isa : isa_names()) {
+    for (const std::string& kv_type : kv_type_names()) {
+      ModelConfig config;
+      config.isa = isa, config.kv_type = kv_type;
+      const auto uses = planned_uses(*file, config);
+      INFO(name << ", " << isa << ", " << kv_type);
+      CHECK(require_fast_kernels(*file, uses));
+      CHECK(std::all_of(uses.begin(), uses.end(), [&](const KernelUse& use) { return use.isa == isa && !use.kernel.empty(); }));
+      CHECK(std::count_if(uses.begin(), uses.end(), [](const KernelUse& use) {
+              return use.operation == "gemm" && use.bytes > 0 && !use.in_file && use.kernel.find(" panels") != std::string::npos;
+            }) == matrices);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("engine.isa.every_instruction_set_gives_the_same_bits", "[engine]") {
@@ -85,25 +106,12 @@ TEST_CASE("engine.kernels.a_plan_says_what_a_load_uses", "[engine]") {
 }
 
 TEST_CASE("engine.kernels.no_operation_of_a_real_model_is_slow_on_any_instruction_set", "[engine]") {
-  for (const char* name : {"smollm2", "gemma3", "qwen0.5b"}) {
-    const auto file = Gguf::open(model_path(name));
-    if (!file) FAIL(file.error().to_string());
-    const auto matrices =
-        std::count_if(file->tensors().begin(), file->tensors().end(), [](const GgufTensor& tensor) { return !tensor.is_vector(); });
-    for (const std::string& isa : isa_names()) {
-      for (const std::string& kv_type : kv_type_names()) {
-        ModelConfig config;
-        config.isa = isa, config.kv_type = kv_type;
-        const auto uses = planned_uses(*file, config);
-        INFO(name << ", " << isa << ", " << kv_type);
-        CHECK(require_fast_kernels(*file, uses));
-        CHECK(std::all_of(uses.begin(), uses.end(), [&](const KernelUse& use) { return use.isa == isa && !use.kernel.empty(); }));
-        CHECK(std::count_if(uses.begin(), uses.end(), [](const KernelUse& use) {
-                return use.operation == "gemm" && use.bytes > 0 && !use.in_file && use.kernel.find(" panels") != std::string::npos;
-              }) == matrices);
-      }
-    }
-  }
+  for (const char* name : {"smollm2", "gemma3", "qwen0.5b"}) check_no_operation_is_slow(name);
+}
+
+TEST_CASE("engine.kernels.no_operation_of_the_largest_model_is_slow", "[engine][qwen1.5b]") {
+  if (!std::filesystem::exists(model_path("qwen1.5b"))) skip("tools/fetch_model.sh qwen1.5b was not run");
+  check_no_operation_is_slow("qwen1.5b");
 }
 
 TEST_CASE("engine.kernels.strictness_refuses_what_is_slow_and_nothing_else", "[engine]") {
