@@ -4,6 +4,7 @@ A figure is one JSON line on standard output; everything else goes to standard e
 fractions are 0..1. The ratio is >= 1 when kvpage is better: value / against for rates and ratios, against / value for times.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -25,13 +26,28 @@ def note(text):
     print(f"== {text}", file=sys.stderr, flush=True)
 
 
+def better(value, against_value, unit):
+    """How many times as good: above 1 when kvpage is better."""
+    return value / against_value if unit.endswith("/s") or unit == "ratio" else against_value / value
+
+
 def figure(name, value, unit, against=None, against_value=None):
     """Prints one line. `against` names the peer; its value must come from this very run."""
-    ratio = None
-    if against_value:
-        ratio = value / against_value if unit.endswith("/s") or unit == "ratio" else against_value / value
+    ratio = better(value, against_value, unit) if against_value else None
     print(json.dumps({"figure": name, "value": value, "unit": unit, "against": against if against_value else None,
                       "against_value": against_value, "ratio": ratio}), flush=True)
+
+
+def paired_figure(name, values, unit, against=None, against_values=None):
+    """Prints one line of interleaved rounds: medians, and median and lower quartile of the ratios of the rounds; (ratio, quartile)."""
+    line = {"figure": name, "value": statistics.median(values), "unit": unit, "against": None, "against_value": None, "ratio": None}
+    if against_values:
+        ratios = [better(value, other, unit) for value, other in zip(values, against_values, strict=True)]
+        quartile = statistics.quantiles(ratios, n=4, method="inclusive")[0] if len(ratios) > 1 else ratios[0]
+        line |= {"against": against, "against_value": statistics.median(against_values), "ratio": statistics.median(ratios),
+                 "ratio_lower_quartile": quartile, "rounds": len(ratios)}
+    print(json.dumps(line), flush=True)
+    return line["ratio"], line.get("ratio_lower_quartile")
 
 
 def cores():
@@ -54,21 +70,35 @@ def model(name):
     return None
 
 
-def label(name):
+def label(name, format_name=None):
     """Model and format as figures name them, e.g. smollm2-q4_1."""
-    return f"{name}-{FORMATS[name]}"
+    return f"{name}-{format_name or FORMATS[name]}"
 
 
 def run(command, env=None, show=True):
-    """(standard output, seconds) of a command; a failure ends the group."""
+    """(standard output, seconds) of a command; a failure ends the group. A variable of `env` that is None is taken away."""
+    changed = env or {}
     if show:
-        note("$ " + " ".join([f"{k}={v}" for k, v in (env or {}).items() if k != "LD_LIBRARY_PATH"] + [shlex.join(map(str, command))]))
+        words = [f"{name}={value}" for name, value in changed.items() if name != "LD_LIBRARY_PATH" and value is not None]
+        note("$ " + " ".join([*words, shlex.join(map(str, command))]))
+    variables = {name: value for name, value in {**os.environ, **changed}.items() if value is not None}
     started = time.perf_counter()
-    done = subprocess.run([str(word) for word in command], env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(word) for word in command], env=variables, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
     if done.returncode != 0:
         sys.exit(f"exit code {done.returncode}: {shlex.join(map(str, command))}\n{done.stderr[-2000:]}")
     return done.stdout, seconds
+
+
+@functools.cache
+def peers():
+    """What tools/setup_peers.sh wrote, {} with a note when there is nothing: then there are no ratios."""
+    folder = pathlib.Path(os.environ.get("KVPAGE_PEERS", pathlib.Path.home() / ".cache/kvpage/peers"))
+    try:
+        return json.loads((folder / "peers.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        note(f"no peers in {folder}; tools/setup_peers.sh puts them there; no ratios in this run")
+        return {}
 
 
 class Llama:
@@ -80,17 +110,13 @@ class Llama:
     @staticmethod
     def find():
         """The peer, or None with a note: then there is no ratio."""
-        folder = pathlib.Path(os.environ.get("KVPAGE_PEERS", pathlib.Path.home() / ".cache/kvpage/peers"))
-        try:
-            return Llama(json.loads((folder / "peers.json").read_text(encoding="utf-8"))["llama_bin"])
-        except FileNotFoundError:
-            note(f"no peers in {folder}; tools/setup_peers.sh puts them there; no ratios in this run")
-            return None
+        folder = peers().get("llama_bin")
+        return Llama(folder) if folder else None
 
-    def run(self, program, *arguments, show=True):
-        # Its workers spin; on few cores they starve each other unless the spinning is bounded.
-        return run([f"{self.folder}/llama-{program}", *arguments],
-                   {"LD_LIBRARY_PATH": self.folder, "GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", "2000")}, show)
+    def run(self, program, *arguments, show=True, spin=os.environ.get("GOMP_SPINCOUNT", "2000")):
+        """`spin`: how often an idle worker looks for work before it sleeps; None = as it comes. On few cores workers that spin
+        without a bound starve each other."""
+        return run([f"{self.folder}/llama-{program}", *arguments], {"LD_LIBRARY_PATH": self.folder, "GOMP_SPINCOUNT": spin}, show)
 
 
 def interleaved(rounds, **measurements):

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Group cpu: kvpage end to end against llama.cpp and OpenVINO GenAI, same file, same tokens, all cores, in interleaved rounds.
+
+Figures are cpu.WORK.MODEL-FORMAT; against OpenVINO, where it reads the file, the same with .openvino appended:
+  prefill512, decode1                           six files
+  decode16, decode32                            SmolLM2 Q4_1, Q4_0: 128 + 64 tokens, decode alone
+  requests16, requests32 (.openvino only)       SmolLM2 Q4_1: 150-word prompts + 64 tokens, prefill included
+  decode1_ctx4096, decode1_ctx4096_int8, prefill512_depth4096    SmolLM2 Q4_0
+  load, load_cached                             SmolLM2 Q4_1: start of the process to the end of its first token
+A line has medians, the median of the rounds' ratios, and their lower quartile. Notes on standard error say what is wanted.
+docs/benchmarks.md explains how both sides are measured. Takes about 40 minutes on 2 cores with the peers, 10 without.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import statistics
+import tempfile
+
+import figures
+from support import llama as llama_cpp
+from support.cpu_report import report, report_openvino, say_memory_share
+from support.cpu_work import BATCHES, Llama, OpenVino, Ours, write_requests
+from support.openvino import OpenVino as OpenVinoPackage
+from support.rounds import Rounds
+
+FILES = [("smollm2", "q4_1"), ("smollm2", "q4_0"), ("smollm2", "q8_0"), ("gemma3", "q4_k_m"), ("qwen0.5b", "q4_k_m"), ("qwen1.5b", "q4_k_m")]
+WORKS = ("single", "batched", "requests", "long", "load")
+
+
+class Group:
+    """The peers that there are, the rounds, and the machine's memory rate."""
+
+    def __init__(self, rounds):
+        self.programs = figures.Llama.find()
+        self.openvino = OpenVinoPackage.find()
+        self.rounds = Rounds(rounds, repeats=2 * rounds)
+        self.memory_rate = say_ceilings()
+
+    def path(self, name, format_name):
+        """The file, made of SmolLM2's where no model is published; None with a note."""
+        path = figures.model(name)
+        if path is None or figures.FORMATS[name] == format_name:
+            return path
+        return llama_cpp.requantized(self.programs, path, name, format_name)
+
+    def measure(self, path, work, ours, **pipeline):
+        """Sides of one work: `ours`, the method `work` of Llama, and that of OpenVino when `pipeline` asks for one."""
+        with contextlib.ExitStack() as stack:
+            sides, servers = {"kvpage": ours}, []
+            if self.programs and hasattr(Llama, work):
+                sides["llama"] = getattr(Llama(self.programs, path), work)()
+            opened = self.openvino.open(path, **pipeline) if self.openvino and pipeline else None
+            if opened:
+                stack.enter_context(opened)
+                sides["openvino"] = getattr(OpenVino(opened), work)
+                servers.append(opened.process.pid)
+                sides["openvino"](False)  # its first answers take longer
+            return self.rounds.measure(sides, servers)
+
+
+def say_ceilings():
+    """Notes; the rate at which all threads read memory."""
+    output, _ = figures.run([figures.PROGRAMS / "ceilings"])
+    for line in map(json.loads, output.splitlines()):
+        figures.note(f"ceilings, {line['isa']}, {line['threads']} threads: {line['code_macs'] / 1e9:.0f} GMAC/s of byte dots, "
+                     f"{line['float_macs'] / 1e9:.0f} GMAC/s of float multiply-adds")
+    memory = figures.memory_rates()
+    figures.note(f"memory reads: {memory['read_1'] / 1e9:.1f} GB/s by 1 thread, {memory['read_n'] / 1e9:.1f} by {figures.cores()}; "
+                 f"8 streams per thread: {memory['streams_1'] / 1e9:.1f} and {memory['streams_n'] / 1e9:.1f} GB/s")
+    return max(memory["read_n"], memory["streams_n"])
+
+
+def single(group):
+    for name, format_name in FILES:
+        path = group.path(name, format_name)
+        if path is None:
+            continue
+        label = figures.label(name, format_name)
+        results = group.measure(path, "single", Ours(path).single, max_seqs=0)
+        for metric, figure in (("prefill", f"prefill512.{label}"), ("decode", f"decode1.{label}")):
+            report(figure, results, metric, "tok/s")
+            report_openvino(figure, results, metric)
+        say_memory_share(label, statistics.median(results["kvpage"]["decode"]), Ours(path).bytes_per_token(), group.memory_rate)
+
+
+def batched(group):
+    for name, format_name in FILES[:2]:
+        path = group.path(name, format_name)
+        if path is None:
+            continue
+        results = group.measure(path, "batched", Ours(path).batched, max_seqs=max(BATCHES))
+        for batch in BATCHES:
+            report(f"decode{batch}.{figures.label(name, format_name)}", results, batch, "tok/s")
+            report_openvino(f"decode{batch}.{figures.label(name, format_name)}", results, batch)
+
+
+def requests(group):
+    """Only OpenVINO answers whole requests in process."""
+    path = group.path(*FILES[0])
+    if path is None or group.openvino is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_requests(pathlib.Path(folder))
+        results = group.measure(path, "requests", lambda show: Ours(path).requests(files, show), max_seqs=max(BATCHES))
+    for batch in BATCHES:
+        report_openvino(f"requests{batch}.{figures.label(*FILES[0])}", results, batch)
+
+
+def long(group):
+    path = group.path(*FILES[1])
+    if path is None:
+        return
+    results = group.measure(path, "long", Ours(path).long, max_seqs=1, prefix_cache=True)
+    for metric, work in (("decode", "decode1_ctx4096"), ("decode_int8", "decode1_ctx4096_int8"), ("prefill", "prefill512_depth4096")):
+        report(f"{work}.{figures.label(*FILES[1])}", results, metric, "tok/s")
+        report_openvino(f"{work}.{figures.label(*FILES[1])}", results, metric)
+
+
+def load(group):
+    path = group.path(*FILES[0])
+    if path is None:
+        return
+    results = group.measure(path, "first_token", Ours(path).first_token)
+    report(f"load.{figures.label(*FILES[0])}", results, "s", "s")
+    figures.note("cpu.load_cached: left out, kvpage has no cache file of packed weights yet")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/bench.sh cpu")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=WORKS, default=WORKS, help="works of this run; default: all")
+    options = parser.parse_args()
+    figures.describe_machine()
+    group = Group(options.rounds)
+    for work in WORKS:
+        if work in options.only:
+            globals()[work](group)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What group cpu wants of each figure, and the lines it prints."""
+
+import figures
+
+LLAMA, OPENVINO = "llama.cpp", "OpenVINO GenAI"
+
+# Times as fast as the peer, and words where the number depends on the machine.
+WANTED = {
+    "prefill512.smollm2-q4_1": (8, "6 on Ice Lake"), "prefill512.smollm2-q4_0": (2.3,), "prefill512.smollm2-q8_0": (4,),
+    "prefill512.smollm2-q4_1.openvino": (1.15,), "prefill512.smollm2-q4_0.openvino": (1.15,), "prefill512.smollm2-q8_0.openvino": (1.15,),
+    "prefill512.gemma3-q4_k_m": (2.6,), "prefill512.qwen0.5b-q4_k_m": (3.2,), "prefill512.qwen1.5b-q4_k_m": (2.3,),
+    "decode1.smollm2-q4_1": (2.2,), "decode1.smollm2-q4_0": (1.8,), "decode1.smollm2-q8_0": (1.8,),
+    "decode1.gemma3-q4_k_m": (1.8,), "decode1.qwen0.5b-q4_k_m": (1.6,), "decode1.qwen1.5b-q4_k_m": (1.12,),
+    "decode16.smollm2-q4_1": (5,), "decode32.smollm2-q4_1": (6,), "decode16.smollm2-q4_0": (2.5,), "decode32.smollm2-q4_0": (2.3,),
+    "requests16.smollm2-q4_1.openvino": (1.7,), "requests32.smollm2-q4_1.openvino": (1.7,),
+    "decode1_ctx4096.smollm2-q4_0": (2.2,), "decode1_ctx4096_int8.smollm2-q4_0": (3,), "prefill512_depth4096.smollm2-q4_0": (2.5,),
+    "load.smollm2-q4_1": (1,), "load_cached.smollm2-q4_1": (1,),
+}
+WANTED_SHARE = {"smollm2-q4_1": 0.75, "smollm2-q4_0": 0.75, "smollm2-q8_0": 0.75}
+
+
+def verdict(value, wanted):
+    return "met" if value >= wanted else "MISSED"
+
+
+def say_ratio(name, against, ratio, quartile):
+    if ratio is None:
+        return
+    text = f"cpu.{name}: {ratio:.3f} x {against}, lower quartile {quartile:.3f}"
+    if name in WANTED:
+        wanted, *words = WANTED[name]
+        text += f"; wanted >= {wanted}{''.join(f' ({word})' for word in words)}: {verdict(ratio, wanted)}"
+    figures.note(text)
+
+
+def report(name, results, metric, unit, peer="llama", peer_metric=None):
+    """Prints the figure `name` from the `metric` of the sides: its line, and a note with what is wanted."""
+    other = results.get(peer, {}).get(peer_metric or metric)
+    against = LLAMA if peer == "llama" else OPENVINO
+    say_ratio(name, against, *figures.paired_figure(f"cpu.{name}", results["kvpage"][metric], unit, against, other))
+
+
+def report_openvino(name, results, metric, unit="tok/s"):
+    """The second line, only where OpenVINO ran."""
+    if metric in results.get("openvino", {}):
+        report(f"{name}.openvino", results, metric, unit, "openvino")
+
+
+def say_memory_share(label, tokens_per_s, bytes_per_token, memory_rate):
+    share = tokens_per_s * bytes_per_token / memory_rate
+    text = f"cpu.decode1.{label}: {bytes_per_token / 1e6:.1f} MB per token, {100 * share:.1f} % of the rate at which all threads read memory"
+    if label in WANTED_SHARE:
+        text += f"; wanted >= {100 * WANTED_SHARE[label]:.0f} %: {verdict(share, WANTED_SHARE[label])}"
+    figures.note(text)

@@ -1,0 +1,164 @@
+"""The measurements of group cpu: each class is one peer, or kvpage, on one file."""
+
+import json
+import random
+
+import figures
+from support import llama as llama_cpp
+from support.llama import DEFAULT, SPIN, Settings
+from support.rounds import fastest, total
+
+PROMPT, GENERATED, DEPTH = 512, 128, 4096
+BATCHES, BATCH_PROMPT, BATCH_GENERATED = (16, 32), 128, 64
+REQUEST_WORDS, REQUEST_TOKENS = 150, 64
+VOCABULARY = 32_000  # ids below are text in every model here
+WORDS = ("a of to in and that was his he it with is for as had you not be on at by which have or from this him but all she they were my "
+         "are me one their so an said them we who would been will no when there if more out up into do any your what has man could").split()
+
+
+def random_ids(count, seed):
+    draw = random.Random(seed)
+    return [draw.randrange(1000, VOCABULARY) for _ in range(count)]
+
+
+def request_text(number, words=REQUEST_WORDS):
+    draw = random.Random(number)
+    return f"Letter {number}: " + " ".join(draw.choice(WORDS) for _ in range(words))
+
+
+def write_requests(folder):
+    """{number of requests: file of them}, the texts that OpenVino.requests asks with"""
+    files = {}
+    for number in BATCHES:
+        files[number] = folder / f"requests{number}.jsonl"
+        lines = [json.dumps({"id": index, "prompt": request_text(index), "max_tokens": REQUEST_TOKENS, "ignore_eos": True})
+                 for index in range(number)]
+        files[number].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return files
+
+
+class Ours:
+    """kvpage on one file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def _bench(self, *arguments, show):
+        return figures.kvpage_bench(self.path, "--threads", figures.cores(), *arguments, show=show)
+
+    def prefill(self, show, depth=0):
+        return PROMPT / self._bench("--prompt-tokens", PROMPT, "--gen", 0, "--depth", depth, show=show)["prefill_s"]
+
+    def decode(self, show, depth=0, kv_type="f16"):
+        """As llama-bench does: from an empty cache, or one that holds `depth` positions."""
+        answer = self._bench("--prompt-tokens", 1, "--gen", GENERATED + 1, "--depth", depth, "--kv-type", kv_type, show=show)
+        return answer["decode_steps"] / answer["decode_s"]
+
+    def single(self, show):
+        return {"prefill": self.prefill(show), "decode": self.decode(show)}
+
+    def long(self, show):
+        return {"prefill": self.prefill(show, DEPTH), "decode": self.decode(show, DEPTH), "decode_int8": self.decode(show, DEPTH, "int8")}
+
+    def batched(self, show):
+        return {batch: self._bench("--batch", batch, "--prompt-tokens", BATCH_PROMPT, "--gen", BATCH_GENERATED,
+                                   show=show)["decode_tokens_per_s"] for batch in BATCHES}
+
+    def requests(self, files, show):
+        """`files`: {number of requests: file}; output tokens per second, prefill included."""
+        rates = {}
+        for number, file in files.items():
+            report = self._bench("--requests", file, "--max-seqs", number, "--no-prefix-cache", show=show)
+            rates[number] = number * REQUEST_TOKENS / report["totals"]["wall_s"]
+        return rates
+
+    def first_token(self, show, *arguments):
+        _, seconds = figures.run([figures.KVPAGE, "run", "--model", self.path, "--threads", figures.cores(), "--raw", "--prompt", "Hello",
+                                  "--max-tokens", 1, "--progress", "none", *arguments], show=show)
+        return {"s": seconds}
+
+    def bytes_per_token(self):
+        """Of weights and cache that a decode step reads, as its profile lists them."""
+        profile = self._bench("--prompt-tokens", 1, "--gen", 9, "--profile", show=False)["profile"]
+        read = {"qkv", "o", "gate_up", "down", "logits", "attention"}
+        return sum(row["bytes"] for row in profile["decode"]["operations"] if row["operation"] in read)
+
+
+class Llama:
+    """llama.cpp on one file, each work with its best settings."""
+
+    def __init__(self, programs, path):
+        self.programs, self.path = programs, path
+
+    def single(self):
+        def measure(settings, show=True):
+            return llama_cpp.bench(self.programs, self.path, settings, show, PROMPT, GENERATED)
+        best = fastest([Settings(SPIN), Settings(DEFAULT), Settings(SPIN, ("--repack", 0))], lambda settings: total(measure(settings)))
+        return lambda show: measure(best, show)
+
+    def batched(self):
+        def measure(settings, show=True):
+            return llama_cpp.batched(self.programs, self.path, settings, show, BATCH_PROMPT, BATCH_GENERATED, BATCHES)
+        best = fastest([Settings(spin, (kv,)) for kv in ("--no-kv-unified", "--kv-unified") for spin in (SPIN, DEFAULT)],
+                       lambda settings: total(measure(settings)))
+        return lambda show: measure(best, show)
+
+    def long(self):
+        def measure(settings, show, **work):
+            return llama_cpp.bench(self.programs, self.path, settings, show, depth=DEPTH, **work)
+        small = ("-ctk", "q8_0", "-ctv", "q8_0")
+        spin = fastest([Settings(SPIN), Settings(DEFAULT)], lambda settings: total(measure(settings, True, prompt=PROMPT, generate=GENERATED)))
+        best = fastest([spin, Settings(spin.spin, small)], lambda settings: total(measure(settings, True, generate=GENERATED)))
+
+        def one(show):
+            rates = measure(spin, show, prompt=PROMPT, generate=GENERATED)
+            other = rates if best == spin else measure(best, show, generate=GENERATED)
+            return rates | {"decode_int8": max(rates["decode"], other["decode"])}
+        return one
+
+    def first_token(self):
+        best = fastest([Settings(SPIN, arguments, program) for program, arguments in
+                        (("bench", ()), ("bench", ("--repack", 0)), ("simple", ()))],
+                       lambda settings: 1 / llama_cpp.first_token(self.programs, self.path, settings, True)["s"])
+        return lambda show: llama_cpp.first_token(self.programs, self.path, best, show)
+
+
+class OpenVino:
+    """OpenVINO GenAI on one file; its pipeline stays loaded."""
+
+    def __init__(self, pipeline):
+        self.pipeline = pipeline
+        self.seed = 0
+
+    def _ids(self, count):
+        self.seed += 1
+        return random_ids(count, self.seed)
+
+    def single(self, _show):
+        self.pipeline.ask([self._ids(PROMPT)], 2)  # like the warm-up of llama-bench
+        prefill = PROMPT / self.pipeline.ask([self._ids(PROMPT)], 2)["ttft_s"]
+        return {"prefill": prefill, "decode": self.pipeline.ask([self._ids(1)], GENERATED + 1)["decode_tokens_per_s"]}
+
+    def long(self, _show):
+        """With a prefix cache: the second prompt begins with what the first one left there."""
+        depth = random_ids(DEPTH, 0)
+        self.pipeline.ask([depth], 1)
+        prefill = PROMPT / self.pipeline.ask([depth + self._ids(PROMPT)], 2)["ttft_s"]
+        return {"prefill": prefill, "decode_int8": self.pipeline.ask([depth + self._ids(1)], GENERATED + 1)["decode_tokens_per_s"]}
+
+    def requests(self, _show):
+        rates = {}
+        for number in BATCHES:
+            texts = [request_text(index) for index in range(number)]
+            rates[number] = number * REQUEST_TOKENS / self.pipeline.ask(texts, REQUEST_TOKENS)["seconds"]
+        return rates
+
+    def batched(self, _show):
+        """Decode alone: the time of prompts and answers less that of the prompts and one token."""
+        rates = {}
+        for batch in BATCHES:
+            self.seed += batch
+            texts = [request_text(self.seed + index, BATCH_PROMPT - 4) for index in range(batch)]
+            prefill_s = self.pipeline.ask(texts, 1)["seconds"]
+            rates[batch] = batch * (BATCH_GENERATED - 1) / (self.pipeline.ask(texts, BATCH_GENERATED)["seconds"] - prefill_s)
+        return rates
