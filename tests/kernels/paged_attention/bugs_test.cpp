@@ -56,12 +56,15 @@ TEST_CASE("bug.B30.very_negative_scores_are_not_taken_for_masked_ones", "[paged_
   AttentionProblem equal = tiny(8, 1, 7);  // (b) eight logits of -60000
   equal.q[0] = -60000.0f;
   for (std::size_t j = 0; j < 8; ++j) equal.kv[0].k[j * 8] = 1.0f, equal.kv[0].v[j * 8] = static_cast<float>(j);
-  both(equal, "f32", [](const AttentionResult& result) { CHECK(result.out[0] == 3.5f); });
   AttentionProblem masked = tiny(2, 1, 0);  // (c) logits (-20000, 0), the second one masked
   masked.q[0] = -20000.0f;
   masked.kv[0].k[0] = 1.0f;
   masked.kv[0].v[0] = 1.0f, masked.kv[0].v[8] = 100.0f;
-  both(masked, "f32", [](const AttentionResult& result) { CHECK(result.out[0] == 1.0f); });
+  for (const Storage& storage : storages()) {
+    const bool lossy = storage.format.starts_with("int4");
+    both(equal, storage.format.c_str(), [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 3.5f) <= (lossy ? 0.3f : 0.02f)); });
+    both(masked, storage.format.c_str(), [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 1.0f) <= (lossy ? 0.1f : 0.01f)); });
+  }
 }
 
 TEST_CASE("bug.B30.one_key_and_many_workers_give_that_value", "[paged_attention]") {
@@ -106,6 +109,7 @@ TEST_CASE("bug.B34.any_integer_group_size_is_right", "[paged_attention]") {
       problem.head_dim = head_dim;
       problem.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
       for (const std::int64_t kv_len : {1, 15, 16, 17, 256}) problem.seqs.push_back({kv_len, 1, kv_len - 1});
+      problem.seqs.push_back({33, 19, 14});  // rows of a prompt take another path than single ones
       fill_random(problem, 3);
       INFO(pair[0] << "/" << pair[1] << ", head_dim " << head_dim);
       require_near(storage("f32").run(problem, {}), dense_attention(problem, exact_kv(problem)), {1.2e-5, 2e-6});

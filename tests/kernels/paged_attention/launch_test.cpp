@@ -49,14 +49,18 @@ std::string refusal(Spoil&& spoil) {
   return status.ok() ? "ok" : status.message();
 }
 
+constexpr const char* kHeads = "paged_attention: num_q_heads must be a multiple of num_kv_heads";
+
 }  // namespace
+
+TEST_CASE("bug.B34.heads_that_the_kv_heads_do_not_divide_are_refused", "[paged_attention]") {
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 33; }) == kHeads);
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 3; }) == kHeads);
+}
 
 TEST_CASE("paged_attention.launch.refuses_impossible_shapes", "[paged_attention]") {
   CHECK(refusal([](Launch&) {}) == "ok");
-  const std::string heads = "paged_attention: num_q_heads must be a multiple of num_kv_heads";
-  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 33; }) == heads);
-  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 3; }) == heads);
-  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 0; }) == heads);
+  CHECK(refusal([](Launch& l) { l.args.num_q_heads = 0; }) == kHeads);
   CHECK(refusal([](Launch& l) { l.args.q_stride = 63; }) == "paged_attention: q_stride is smaller than num_q_heads * head_dim");
   CHECK(refusal([](Launch& l) { l.args.out = nullptr; }) == "paged_attention: q, out or seqs is null");
   CHECK(refusal([](Launch& l) { l.args.scale = std::nanf(""); }) == "paged_attention: scale is not finite");
