@@ -159,11 +159,23 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
   }
 }
 
+/// Tiles of fewer rows wait for memory anyway, and then the processor's own prefetchers do better alone.
+inline constexpr int kMinAheadRows = 3;
+
+/// Asks for as many lines as a sub-block has.
+template <PanelShape kShape>
+KVPAGE_LANES void ask_ahead(const std::byte* ahead) {
+  constexpr int kBytes = PanelLayout{kShape}.sub_block_bytes();
+  KVPAGE_UNROLL
+  for (int i = 0; i < kBytes; i += 64) prefetch(ahead + i);
+}
+
 /// kRows activation rows against kHalves halves of a panel; the contract is PanelTile.
 template <PanelShape kShape, int kRows, int kHalves>
 inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileInput& input, int first_half, float* out, bool fresh) {
   constexpr PanelLayout kLayout{kShape};
   const QuantizedGroup* x[kRows];
+  const std::byte* ahead = input.ahead;
   FloatLanes sums[kRows][kHalves];
   KVPAGE_UNROLL
   for (int m = 0; m < kRows; ++m) {
@@ -175,6 +187,10 @@ inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileI
     const auto super = StepScales<kShape, kHalves>::load(step, first_half);
     const std::byte* codes = step + kLayout.code_offset(0);
     for (int b = 0; b < kLayout.sub_blocks(); ++b, codes += kLayout.sub_block_bytes()) {
+      if constexpr (kRows >= kMinAheadRows) {
+        ask_ahead<kShape>(ahead);
+        ahead += input.ahead_stride;
+      }
       constexpr int kLocal = kLayout.sub_block_scale_bytes();
       const std::byte* scales = kLocal != 0 ? codes - kLocal : step + kLayout.scale_offset(32 * b / kShape.group);
       if constexpr (kShape.group == 16) {

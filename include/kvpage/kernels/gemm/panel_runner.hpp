@@ -10,6 +10,10 @@ namespace detail {
 /// Runs the tiles of a launch and hands every finished block of up to kMaxBlockRows x 32 sums to an epilogue.
 struct PanelRunner {
   static constexpr std::int64_t kMaxBlockRows = 48;
+  /// How far a single tile asks the memory ahead of what it reads: about what a core receives in one memory latency.
+  static constexpr std::int64_t kAheadBytes = 4096;
+  /// Fewer rows than these wait for memory anyway, and then the processor's own prefetchers do better alone.
+  static constexpr std::int64_t kMinAheadRows = 5;
 
   const PackedWeight& weight;
   TileInput input;
@@ -24,37 +28,48 @@ struct PanelRunner {
   /// Sums of rows [first, first + count) with panel `p`: sums [count, 32].
   void run(std::int64_t p, std::int64_t first, std::int64_t count, float* sums) const noexcept {
     const PanelKernels& kernels = *weight.kernels;
-    const std::byte* panel = weight.panel(p);
     const std::int64_t num_steps = weight.num_steps();
+    const std::int64_t num_tiles = ceil_div(count, tile_rows);
     // One tile reads the panel once: then there is nothing to keep.
-    const std::int64_t steps_per_pass = count <= tile_rows ? num_steps : std::max<std::int64_t>(1, pass_bytes / kernels.step_bytes);
-    for (std::int64_t step = 0; step < num_steps; step += steps_per_pass) {
-      const std::int64_t steps = std::min(steps_per_pass, num_steps - step);
+    const std::int64_t max_steps = num_tiles == 1 ? num_steps : std::max<std::int64_t>(1, pass_bytes / kernels.step_bytes);
+    const std::int64_t num_passes = ceil_div(num_steps, max_steps);
+    for (std::int64_t pass = 0; pass < num_passes; ++pass) {
+      const std::int64_t step = num_steps * pass / num_passes;
+      const std::int64_t steps = num_steps * (pass + 1) / num_passes - step;
+      const std::byte* bytes = weight.panel(p) + step * kernels.step_bytes;
       // Tiles of nearly equal size: 7 rows are 4 + 3, not 6 + 1.
-      const std::int64_t num_tiles = ceil_div(count, tile_rows);
       for (std::int64_t t = 0; t < num_tiles; ++t) {
         const std::int64_t begin = count * t / num_tiles;
         const std::int64_t end = count * (t + 1) / num_tiles;
-        tile(panel + step * kernels.step_bytes, steps, input.from(first + begin, step * kernels.step_cols), static_cast<int>(end - begin),
-             sums + begin * kPanelRows, step == 0);
+        TileInput rows = input.from(first + begin, step * kernels.step_cols);
+        // Several tiles read this pass from the cache, and each asks for its share of the next one meanwhile.
+        const std::int64_t pass_size = steps * kernels.step_bytes;
+        rows.ahead = bytes;
+        if (num_tiles > 1) rows.ahead += pass_size + pass_size * t / num_tiles;
+        if (num_tiles == 1 && count >= kMinAheadRows) rows.ahead += kAheadBytes;
+        rows.ahead_stride = kernels.step_bytes * QuantizedGroup::kSize / (kernels.step_cols * num_tiles);
+        tile(bytes, steps, rows, static_cast<int>(end - begin), sums + begin * kPanelRows, pass == 0);
       }
     }
   }
 };
 
 /// Calls `fn(panel, first_row, count)` for blocks that cover [0, num_panels) x [0, num_rows), in parallel. A worker stays with
-/// its panels while the rows pass, so that its part of the weights stays in its cache.
+/// its panels while the rows pass, so that its part of the weights stays in its cache. Pieces are of nearly equal size, and
+/// small enough that workers end together.
 template <class Fn>
 void for_each_block(Cpu& cpu, std::int64_t num_panels, std::int64_t num_rows, const GemmTuning& tuning, Fn&& fn) {
+  constexpr std::int64_t kPiecesPerWorker = 6;
   const std::int64_t block_rows = std::clamp<std::int64_t>(tuning.block_rows, 1, PanelRunner::kMaxBlockRows);
   const std::int64_t num_blocks = ceil_div(num_rows, block_rows);
-  const std::int64_t chunk = std::max<std::int64_t>(1, num_blocks == 1 ? tuning.few_rows_panels : tuning.chunk_panels);
+  const std::int64_t max_chunk = std::max<std::int64_t>(1, num_blocks == 1 ? tuning.few_rows_panels : tuning.chunk_panels);
+  const std::int64_t chunk = std::clamp<std::int64_t>(num_panels * num_blocks / (kPiecesPerWorker * cpu.num_threads()), 1, max_chunk);
   const std::int64_t num_chunks = ceil_div(num_panels, chunk);
   cpu.parallel_for(num_chunks * num_blocks, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first_row = i % num_blocks * block_rows;
-      const std::int64_t first_panel = i / num_blocks * chunk;
-      for (std::int64_t p = first_panel; p < std::min(num_panels, first_panel + chunk); ++p) {
+      const std::int64_t c = i / num_blocks;
+      for (std::int64_t p = num_panels * c / num_chunks; p < num_panels * (c + 1) / num_chunks; ++p) {
         fn(p, first_row, std::min(block_rows, num_rows - first_row));
       }
     }

@@ -12,6 +12,8 @@ struct TileInput {
   std::int64_t row_groups;  ///< groups from one row to the next
   const float* x;
   std::int64_t x_stride;  ///< floats from one row to the next
+  const std::byte* ahead = nullptr;  ///< what the tile asks the memory for while it runs, ahead_stride further per 32 columns
+  std::int64_t ahead_stride = 0;
 
   TileInput from(std::int64_t row, std::int64_t col) const noexcept {
     return {groups != nullptr ? groups + row * row_groups + col / QuantizedGroup::kSize : nullptr, row_groups,

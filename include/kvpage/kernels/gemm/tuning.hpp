@@ -7,9 +7,9 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// Sizes of the pieces of a packed GEMM.
 struct GemmTuning {
-  std::int64_t block_rows = 24;    ///< activation rows that stay in the first-level cache while a panel passes
-  std::int64_t pass_bytes = 16384;  ///< of a panel per pass: it stays in the first-level cache while the rows' tiles read it
-  std::int64_t chunk_panels = 8;   ///< panels that a worker takes at a time when there are many rows
+  std::int64_t block_rows = 48;     ///< activation rows that a worker multiplies with a panel at a time
+  std::int64_t pass_bytes = 65536;  ///< of a panel per pass: it and the block's part of the rows stay in the second-level cache
+  std::int64_t chunk_panels = 8;    ///< panels that a worker takes at a time at most, when there are many rows
   std::int64_t few_rows_panels = 4;  ///< the same when all rows fit one block
 };
 
