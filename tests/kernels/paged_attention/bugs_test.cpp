@@ -62,8 +62,10 @@ TEST_CASE("bug.B30.very_negative_scores_are_not_taken_for_masked_ones", "[paged_
   masked.kv[0].v[0] = 1.0f, masked.kv[0].v[8] = 100.0f;
   for (const Storage& storage : storages()) {
     const bool lossy = storage.format.starts_with("int4");
-    both(equal, storage.format.c_str(), [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 3.5f) <= (lossy ? 0.3f : 0.02f)); });
-    both(masked, storage.format.c_str(), [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 1.0f) <= (lossy ? 0.1f : 0.01f)); });
+    both(equal, storage.format.c_str(),
+         [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 3.5f) <= (lossy ? 0.3f : 0.02f)); });
+    both(masked, storage.format.c_str(),
+         [&](const AttentionResult& result) { CHECK(std::fabs(result.out[0] - 1.0f) <= (lossy ? 0.1f : 0.01f)); });
   }
 }
 

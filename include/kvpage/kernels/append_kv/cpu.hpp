@@ -6,6 +6,9 @@
 #include <kvpage/exec/simd.hpp>
 #include <kvpage/kernels/append_kv/args.hpp>
 
+#include <cmath>
+#include <cstring>
+
 #define KVPAGE_ISA_BODY <kvpage/kernels/append_kv/cpu_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 
@@ -22,6 +25,38 @@ template <class P>
   requires(std::is_same_v<typename P::Storage, std::uint16_t> && P::kMaxFinite == 65504.0f)
 inline constexpr bool kStoresHalves<PlainCodec<P>> = true;
 
+/// hadamard_rotate with the signs from their table: the same bits.
+inline void rotate_vector(float* x, std::int64_t head_dim) noexcept {
+  for_each_rotation_block(head_dim, [x](std::int64_t begin, std::int64_t size) {
+    const float norm = 1.0f / std::sqrt(static_cast<float>(size));
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= kRotationSigns.value[d];
+    walsh_hadamard(x + begin, size);
+    for (std::int64_t d = begin; d < begin + size; ++d) x[d] *= norm;
+  });
+}
+
+/// Encodes x [head_dim] and stores it as token `t`. Codes of whole bytes lie at one stride from word to word of dims, in every layout.
+template <bool kIsKey, KVStorage KV>
+void store_vector(const KVSide<KV, kIsKey>& side, std::int64_t t, const float* x) noexcept {
+  using Codec = typename KVSide<KV, kIsKey>::Codec;
+  typename Codec::Code codes[kMaxHeadDim];
+  std::uint16_t params[kMaxKVParams] = {};
+  const std::int64_t head_dim = side.dims.head_dim;
+  Codec::encode(x, head_dim, codes, params);
+  constexpr std::int64_t kWord = kIsKey ? Codec::kDotDims : 1;
+  if (Codec::kBits == 4 || head_dim % kWord != 0 || head_dim <= kWord) {
+    for (std::int64_t d = 0; d < head_dim; ++d) store_code<Codec>(side.codes, side.index(t, d), codes[d]);
+  } else {
+    const std::int64_t first = side.index(t, 0);
+    const std::int64_t stride = side.index(t, kWord) - first;
+    auto* out = reinterpret_cast<typename Codec::Code*>(side.codes) + first;
+    for (std::int64_t d = 0; d < head_dim; d += kWord, out += stride) std::memcpy(out, codes + d, sizeof(codes[0]) * kWord);
+  }
+  for (std::int64_t p = 0; p < side.shape.num_params; ++p) {
+    side.params[KV::Layout::param_index(side.dims, side.shape, t, p)] = params[p];
+  }
+}
+
 /// Writes the key or value of one head; `row` [head_dim] is overwritten.
 template <bool kIsKey, KVStorage KV>
 void append_vector(const PagedKVView<KV>& view, KVSlot slot, std::int64_t head, float* row, StoreHalves store_halves) noexcept {
@@ -31,10 +66,14 @@ void append_vector(const PagedKVView<KV>& view, KVSlot slot, std::int64_t head, 
     const std::int64_t stride = view.dims.head_dim > 1 ? side.index(slot.offset, 1) - first : 1;  // codes of one dim: affine
     store_halves(row, view.dims.head_dim, kIsKey ? view.key_scale : view.value_scale,
                  reinterpret_cast<std::uint16_t*>(side.codes) + first, stride);
-  } else if constexpr (kIsKey) {
-    write_key(view, slot.block, head, slot.offset, row);
   } else {
-    write_value(view, slot.block, head, slot.offset, row);
+    using Codec = typename KVSide<KV, kIsKey>::Codec;
+    if constexpr (Codec::kRotated) rotate_vector(row, view.dims.head_dim);
+    const float scale = kIsKey ? view.key_scale : view.value_scale;
+    if (scale != 1.0f) {
+      for (std::int64_t d = 0; d < view.dims.head_dim; ++d) row[d] /= scale;
+    }
+    store_vector<kIsKey>(KVSide<KV, kIsKey>(view, slot.block, head), slot.offset, row);
   }
 }
 

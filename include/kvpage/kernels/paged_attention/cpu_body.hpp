@@ -25,8 +25,8 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
   const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
   const std::int64_t group_dims = Key::kScaling.group_dims == 0 ? launch.padded_dim : Key::kScaling.group_dims;
   for (std::int64_t g = 0; g < num_groups; ++g) {
-    std::int32_t high_sum = 0;
-    std::int32_t low_sum = 0;
+    IntLanes high_sums = zero_int();
+    IntLanes low_sums = zero_int();
     for (std::int64_t d = g * group_dims; d < (g + 1) * group_dims && d < launch.padded_dim; d += 16) {
       const IntLanes code = codable ? round_to_int(mul(load(x + d), inverse)) : zero_int();
       const IntLanes upper = shift_right_int<7>(add_int(code, broadcast_int(64)));
@@ -38,9 +38,11 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
         __builtin_memcpy(codes, parts[0] + 4 * word, 4);
         __builtin_memcpy(codes + 4, parts[1] + 4 * word, 4);
       }
-      high_sum += reduce_add_int(upper);
-      low_sum += reduce_add_int(lower);
+      high_sums = add_int(high_sums, upper);
+      low_sums = add_int(low_sums, lower);
     }
+    const std::int32_t high_sum = reduce_add_int(high_sums);
+    const std::int32_t low_sum = reduce_add_int(low_sums);
     const std::int64_t at = row * num_groups + g;
     scratch.q_group_sum[at] = scratch.q_scale[row] * static_cast<float>(128 * high_sum + low_sum);
     scratch.q_start[2 * at] = kStart * high_sum;

@@ -1,9 +1,11 @@
 /// \file The plain data that the CPU kernel's launcher hands to the bodies compiled per instruction set.
 #pragma once
 
+#include <kvpage/cache/hadamard.hpp>
 #include <kvpage/cache/kv_quant.hpp>
 #include <kvpage/kernels/paged_attention/args.hpp>
 
+#include <bit>
 #include <cstring>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -91,6 +93,18 @@ template <KVStorage KV>
 constexpr std::int64_t attention_padded_dim(std::int64_t head_dim) noexcept {
   return round_up(head_dim, KV::Key::kBits == 4 || KV::Value::kBits == 4 ? 32 : 16);
 }
+
+/// The Walsh-Hadamard matrix of 16 dims: -1 where an odd number of bits are set in both indices.
+struct WalshSigns {
+  float value[16][16] = {};
+
+  constexpr WalshSigns() noexcept {
+    for (unsigned i = 0; i < 16; ++i) {
+      for (unsigned j = 0; j < 16; ++j) value[i][j] = std::popcount(i & j) % 2 == 0 ? 1.0f : -1.0f;
+    }
+  }
+};
+inline constexpr WalshSigns kWalshSigns{};
 
 /// The rows of up to `num_tokens` consecutive tokens of one sequence and one kv head; row = token * group + head in group.
 struct AttentionTile {

@@ -168,17 +168,15 @@ inline void merge_rows(const AttentionLaunch& launch, const AttentionRows& total
   }
 }
 
-/// The unnormalised Walsh-Hadamard transform of x [n], n a power of two >= 8.
+/// The unnormalised Walsh-Hadamard transform of x [n], n a power of two. Blocks of 16 are products with the matrix of signs: as many
+/// additions as lanes, but no shuffles.
 inline void walsh_hadamard_lanes(float* x, std::int64_t n) {
-  for (std::int64_t half = 1; half < n && half < 16; half *= 2) {
-    for (std::int64_t block = 0; block < n; block += 2 * half) {
-      for (std::int64_t i = block; i < block + half; ++i) {
-        const float a = x[i];
-        const float b = x[i + half];
-        x[i] = a + b;
-        x[i + half] = a - b;
-      }
-    }
+  if (n < 16) return kvpage::detail::walsh_hadamard(x, n);
+  for (std::int64_t block = 0; block < n; block += 16) {
+    FloatLanes sum = broadcast(x[block]);
+    KVPAGE_UNROLL
+    for (int i = 1; i < 16; ++i) sum = fma(broadcast(x[block + i]), load(kvpage::detail::kWalshSigns.value[i]), sum);
+    store(x + block, sum);
   }
   for (std::int64_t half = 16; half < n; half *= 2) {
     for (std::int64_t block = 0; block < n; block += 2 * half) {
