@@ -1,0 +1,79 @@
+/// \file Scratch and allocations of a launch: the same at 64 and at 16,384 positions, for every kind of key.
+#include "support/allocation_count.hpp"
+#include "support/catch.hpp"
+
+#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kernels/paged_attention/cpu.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <vector>
+
+using namespace kvpage;
+
+namespace {
+
+struct AlignedDelete {
+  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kKVAlignment}); }
+};
+using Bytes = std::unique_ptr<std::byte[], AlignedDelete>;
+
+Bytes aligned_bytes(std::int64_t size, std::byte fill) {
+  Bytes bytes(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(size), std::align_val_t{kKVAlignment})));
+  std::fill_n(bytes.get(), size, fill);
+  return bytes;
+}
+
+/// A launch of `num_seqs` sequences on one page that every position shares: long without much memory.
+template <class Format>
+void require_fixed_scratch(Cpu& cpu, std::int64_t kv_len, std::int64_t num_seqs) {
+  using KV = CpuKV<Format>;
+  constexpr std::int64_t kGuard = 4096;
+  const KVPoolShape shape{1, 1, 64, 32, 1};
+  const std::int64_t scratch_bytes = paged_attention_scratch_bytes<KV>(cpu, shape.dims(), 3);
+  const Bytes memory = aligned_bytes(pool_bytes<KV>(shape), std::byte{0});
+  const Bytes scratch = aligned_bytes(scratch_bytes + kGuard, std::byte{0x5A});
+  const KVPool<KV> pool(shape, {memory.get(), static_cast<std::size_t>(pool_bytes<KV>(shape))});
+  const std::vector<BlockId> ids(static_cast<std::size_t>(kv_len / 32 * num_seqs), BlockId{0});
+  std::vector<std::int64_t> indptr{0};
+  std::vector<QuerySpan> seqs;
+  for (std::int64_t s = 0; s < num_seqs; ++s) {
+    indptr.push_back((s + 1) * kv_len / 32);
+    seqs.push_back({s, 1, kv_len - 1});
+  }
+  const std::vector<std::int64_t> kv_lens(static_cast<std::size_t>(num_seqs), kv_len);
+  const std::vector<float> q(static_cast<std::size_t>(num_seqs * 192), 0.5f);
+  std::vector<float> out(q.size());
+  PagedAttentionArgs<KV> args;
+  args.q = q.data(), args.q_stride = args.out_stride = 192;
+  args.num_tokens = num_seqs, args.num_q_heads = 3, args.seqs = seqs.data();
+  args.view = pool.view(0, {indptr.data(), ids.data(), kv_lens.data(), num_seqs});
+  args.scale = 1.0f, args.out = out.data();
+  args.scratch = {scratch.get(), static_cast<std::size_t>(scratch_bytes)};
+  const std::size_t before = kvpage_test::allocated_bytes();
+  const Status status = paged_attention(cpu, args);
+  const std::size_t allocated = kvpage_test::allocated_bytes() - before;
+  REQUIRE(status.ok());
+  CHECK(allocated == 0);
+  const std::byte* guard = scratch.get() + scratch_bytes;
+  CHECK(std::all_of(guard, guard + kGuard, [](std::byte b) { return b == std::byte{0x5A}; }));
+}
+
+}  // namespace
+
+TEST_CASE("paged_attention.scratch.depends_on_neither_length_nor_batch_and_a_launch_allocates_nothing", "[paged_attention]") {
+  for (const int num_threads : {1, 2}) {
+    Cpu cpu({.num_threads = num_threads});
+    for (const std::int64_t kv_len : {64, 16384}) {
+      for (const std::int64_t num_seqs : {1, 33}) {
+        CAPTURE(num_threads, kv_len, num_seqs);
+        require_fixed_scratch<PlainKV<F16>>(cpu, kv_len, num_seqs);
+        require_fixed_scratch<PlainKV<BF16>>(cpu, kv_len, num_seqs);
+        require_fixed_scratch<Int8KV>(cpu, kv_len, num_seqs);
+        require_fixed_scratch<Int4KV>(cpu, kv_len, num_seqs);
+      }
+    }
+  }
+}
