@@ -8,7 +8,7 @@ Figures are cpu.WORK.MODEL-FORMAT; against OpenVINO, where it reads the file, th
   decode1_ctx4096, decode1_ctx4096_int8, prefill512_depth4096    SmolLM2 Q4_0
   load, load_cached                             SmolLM2 Q4_1: start of the process to the end of its first token
 A line has medians, the median of the rounds' ratios, and their lower quartile. Notes on standard error say what is wanted.
-docs/benchmarks.md explains how both sides are measured. Takes about 40 minutes on 2 cores with the peers, 10 without.
+docs/benchmarks.md explains how both sides are measured. Estimated at 40 minutes on 2 cores with the peers.
 """
 
 import argparse

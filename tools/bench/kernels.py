@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Group kernels: the packed kernels beside the ceilings of the same run. Takes up to 10 minutes, without peers or models.
+"""Group kernels: the packed kernels beside the ceilings of the same run. Needs neither peers nor models.
 
 kernels.ceiling.ISA.{byte_dots,float_fma,memory}   what the machine does at most, all cores
 kernels.gemm.ISA.FORMAT.mROWS        multiply-adds per second with weights in the cache, beside the ceiling of that instruction set
