@@ -13,7 +13,7 @@ namespace kvpage::cli {
 inline void touch_pool(engine::LanguageModel& model) {
   constexpr std::size_t kSystemPageBytes = 4096;
   model.parallel(model.pool_shape().num_blocks, [&model](std::int64_t block) {
-    const auto page = model.page(BlockId{static_cast<std::int32_t>(block)});
+    const auto page = model.page(BlockId{static_cast<std::uint32_t>(block)});
     for (std::size_t i = 0; i < page.size(); i += kSystemPageBytes) {
       volatile std::byte& byte = page[i];
       byte = std::byte{0};
