@@ -5,6 +5,9 @@
 #include "engine/loader/gguf.hpp"
 #include "engine/model/kernel_plan.hpp"
 #include "engine/model/model_digest.hpp"
+#include "engine/model/packed_cache.hpp"
+#include "engine/model/packed_layout.hpp"
+#include "engine/model/packed_weights.hpp"
 #include "engine/model/transformer.hpp"
 #include "engine/model/weight_loader.hpp"
 
@@ -41,6 +44,18 @@ TransformerCache cache_of(const LoadRequest& request) {
   return cache;
 }
 
+/// The cache file that the config asks for, if the backend packs weights at all.
+template <Backend B>
+std::optional<PackedCache> packed_cache_of(const LoadRequest& request, B& backend, const LoadWork& work) {
+  if (request.config.packed_cache.empty()) return std::nullopt;
+  if (backend.packed_weights() == nullptr || backend.packed_weights()->memory().empty()) {
+    work.say("packed cache: not used, because no weights are packed");
+    return std::nullopt;
+  }
+  const PackedCacheKey key{request.config.packed_cache, std::string(backend.isa()), packed_layout(request.file, request.spec)};
+  return std::optional<PackedCache>(std::in_place, key, request.file, work);
+}
+
 template <Backend B, KVFormat Format>
 LoadResult load_with(const LoadRequest& request) {
   TransformerCache cache = cache_of<B, Format>(request);
@@ -52,9 +67,15 @@ LoadResult load_with(const LoadRequest& request) {
   }
   TensorReader tensors(request.file);
   WeightLoader<B> loader(backend, request.file, request.config.progress);
+  const LoadWork work{[&backend](std::int64_t n, const IndexedTask& body) { backend.parallel(n, body); }, request.config.progress,
+                      request.config.note};
+  std::optional<PackedCache> saved = packed_cache_of(request, backend, work);
+  const bool restored = saved && saved->restore(backend.packed_weights()->memory());
+  if (restored) backend.packed_weights()->adopt();
   auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
   if (auto complete = tensors.finish(); !complete) return Unexpected{std::move(complete.error())};
   if (auto loaded = loader.finish(); !loaded) return Unexpected{std::move(loaded.error())};
+  if (saved && !restored) saved->store(backend.packed_weights()->memory());
   return std::unique_ptr<LanguageModel>(
       std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(cache), std::move(backend), std::move(weights),
                                                std::move(uses), needs_gated_rows<B>(request.file)));

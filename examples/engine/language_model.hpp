@@ -49,7 +49,9 @@ struct ModelConfig {
   std::string isa;              ///< one of isa_names(); empty = the widest that this processor runs
   bool strict_kernels = false;  ///< refuse a model that some slow kernel would serve
   int num_threads = 0;          ///< 0 = CPUs that affinity and cgroup quota allow
+  std::string packed_cache;     ///< folder for files of packed weights, see PackedCache; empty = each load packs them
   ProgressCallback progress;
+  NoteCallback note;
 };
 
 /// Tokens of the longest sequence that `config` asks for.

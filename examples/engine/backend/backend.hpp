@@ -22,6 +22,8 @@
 
 namespace kvpage::engine {
 
+class PackedWeights;
+
 /// How a backend works: `isa` is one of isa_names() or empty.
 struct BackendConfig {
   int num_threads = 1;
@@ -44,6 +46,7 @@ using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 ///    that will not be read again. Errors: a scale that is NaN or infinite, kCapacity. `reads_file(weight)`: the data is still needed, and
 ///    its scales were not checked;
 ///  - `reserve_weights(bytes)`: memory for all loads to come, the sum of `packed_weight_bytes(view)` (0: it stays in the file);
+///    `packed_weights()`: where they go, null for a backend that packs nothing;
 ///  - `planned_input_bytes(num_rows, cols)`, `planned_scratch_bytes<KV>(dims, num_q_heads, num_threads)`: what an input and all
 ///    calls of paged_attention take;
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
@@ -70,6 +73,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { B::reads_file(weight) } -> std::same_as<bool>;
   { B::packed_weight_bytes(WeightView{}) } -> std::same_as<std::int64_t>;
   { backend.reserve_weights(n) } -> std::same_as<void>;
+  { backend.packed_weights() } -> std::same_as<PackedWeights*>;
   { B::planned_input_bytes(n, n) } -> std::same_as<std::int64_t>;
   { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
   { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;

@@ -72,6 +72,7 @@ class CpuBackend {
   }
   static std::int64_t packed_weight_bytes(const WeightView& view) { return engine::packed_weight_bytes(view); }
   void reserve_weights(std::int64_t num_bytes) { weights_.reserve(num_bytes); }
+  PackedWeights* packed_weights() noexcept { return &weights_; }
   static std::int64_t planned_input_bytes(std::int64_t num_rows, std::int64_t cols) { return QuantizedRows::bytes_for(num_rows, cols); }
   template <KVStorage KV>
   static std::int64_t planned_scratch_bytes(const KVDims& dims, std::int64_t num_q_heads, int num_threads) {

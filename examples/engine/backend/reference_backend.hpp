@@ -53,6 +53,7 @@ class ReferenceBackend {
   static bool reads_file(const Weight&) { return true; }
   static std::int64_t packed_weight_bytes(const WeightView&) { return 0; }
   void reserve_weights(std::int64_t /*num_bytes*/) {}
+  PackedWeights* packed_weights() noexcept { return nullptr; }
   static std::int64_t planned_input_bytes(std::int64_t /*num_rows*/, std::int64_t /*cols*/) { return 0; }
   template <KVStorage KV>
   static std::int64_t planned_scratch_bytes(const KVDims&, std::int64_t /*num_q_heads*/, int /*num_threads*/) {

@@ -26,6 +26,7 @@ class Gguf {
   /// Path as the caller gave it.
   const std::string& path() const noexcept { return path_; }
   std::size_t num_parts() const noexcept { return parts_.size(); }
+  const MappedFile& part(std::size_t i) const noexcept { return parts_[i].file; }
   /// Sizes of all files together.
   std::int64_t file_bytes() const noexcept;
   std::uint32_t version() const noexcept { return parts_.front().header.version; }

@@ -1,6 +1,8 @@
 /// \file Mapping of files, and the SIGBUS handler that names a file which shrank.
 #include "engine/loader/mapped_file.hpp"
 
+#include "engine/loader/file_descriptor.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,9 +20,12 @@
 namespace kvpage::engine {
 
 struct MappedFile::Region {
+  explicit Region(const FileStamp& opened) : stamp(opened), stamp_is_telling(opened.settled()) {}
+
   const std::byte* data = nullptr;
   std::size_t num_bytes = 0;      // mapped
-  std::int64_t file_bytes = 0;
+  FileStamp stamp;
+  bool stamp_is_telling;
   std::string path;
   std::string shrank_text;  // made beforehand: a signal handler may not allocate
 };
@@ -60,20 +65,6 @@ void on_sigbus(int, siginfo_t* info, void*) {
   ::sigaction(SIGBUS, &previous_action, nullptr);  // not ours: the access runs again and has its previous effect
 }
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 std::string errno_text(int error) { return std::system_category().message(error); }
@@ -98,10 +89,9 @@ Expected<MappedFile, LoadError> MappedFile::open(const std::filesystem::path& pa
   const auto num_bytes = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) return refuse(name, errno_text(errno), "the address space may be limited: see ulimit -v");
-  auto region = std::make_unique<Region>();
+  auto region = std::make_unique<Region>(FileStamp(status));
   region->data = static_cast<const std::byte*>(data);
   region->num_bytes = num_bytes;
-  region->file_bytes = static_cast<std::int64_t>(num_bytes);
   region->path = name;
   region->shrank_text = LoadError{name, {}, std::to_string(num_bytes) + " bytes", "that the file shrank while it was read",
                                   "do not write to a model file that is in use; download it again"}.to_string() + "\n";
@@ -124,8 +114,10 @@ MappedFile::~MappedFile() {
 }
 
 std::span<const std::byte> MappedFile::bytes() const noexcept { return {region_->data, region_->num_bytes}; }
-std::int64_t MappedFile::file_bytes() const noexcept { return region_->file_bytes; }
+std::int64_t MappedFile::file_bytes() const noexcept { return region_->stamp.num_bytes; }
 const std::string& MappedFile::path() const noexcept { return region_->path; }
+const FileStamp& MappedFile::stamp() const noexcept { return region_->stamp; }
+bool MappedFile::stamp_is_telling() const noexcept { return region_->stamp_is_telling; }
 
 void MappedFile::release(std::span<const std::byte> part) const noexcept {
   const std::size_t page = page_bytes();

@@ -1,6 +1,7 @@
 /// \file MappedFile: a file mapped read-only into memory.
 #pragma once
 
+#include "engine/loader/file_stamp.hpp"
 #include "engine/loader/load_error.hpp"
 
 #include <kvpage/base/expected.hpp>
@@ -30,6 +31,10 @@ class MappedFile {
   /// Size of the file when it was opened.
   std::int64_t file_bytes() const noexcept;
   const std::string& path() const noexcept;
+  /// When the file was opened.
+  const FileStamp& stamp() const noexcept;
+  /// Whether every write since then changes the stamp of the file: see FileStamp::settled.
+  bool stamp_is_telling() const noexcept;
 
   /// Gives the memory of `part` (and of up to kMapAroundBytes beside it) back to the system. Its values stay: an access reads the
   /// file again. Requires: `part` lies inside bytes(). Cost: cheap, but what is needed again must be faulted in again.

@@ -1,4 +1,4 @@
-/// \file Progress: how far a long operation is, told to whoever wants to show it.
+/// \file Progress: how far a long operation is, and notes on the way, told to whoever wants to show them.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ struct Progress {
 
 /// Receives reports on the thread that does the work; empty = nobody listens.
 using ProgressCallback = std::function<void(const Progress&)>;
+
+/// Receives a sentence about something that did not go as wished and does not matter for results; empty = nobody listens.
+using NoteCallback = std::function<void(std::string_view)>;
 
 }  // namespace kvpage::engine

@@ -40,10 +40,14 @@ Expected<CpuWeight, Status> PackedWeights::load(Cpu& cpu, const WeightView& view
     return Unexpected{Status(StatusCode::kCapacity, "weights need more memory than was reserved", bytes, std::ssize(memory))};
   }
   const auto kernels = shipped_kernels(*view.format);
-  const auto packed = pack(cpu, **kernels, view, memory.first(static_cast<std::size_t>(bytes)), on_consumed);
-  if (!packed) return Unexpected{packed.error()};
+  if (filled_) {
+    weight.packed = {memory.data(), view.rows, view.cols, *kernels};
+  } else {
+    const auto packed = pack(cpu, **kernels, view, memory.first(static_cast<std::size_t>(bytes)), on_consumed);
+    if (!packed) return Unexpected{packed.error()};
+    weight.packed = *packed;
+  }
   used_bytes_ += bytes;
-  weight.packed = *packed;
   weight.plain = {};
   return weight;
 }

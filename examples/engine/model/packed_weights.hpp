@@ -28,7 +28,12 @@ std::int64_t packed_weight_bytes(const WeightView& view);
 class PackedWeights {
  public:
   /// Memory for all loads to come, in one piece, as huge pages want it: a weight alone is seldom large enough for one.
-  void reserve(std::int64_t num_bytes) { memory_ = MappedMemory(num_bytes), used_bytes_ = 0; }
+  void reserve(std::int64_t num_bytes) { memory_ = MappedMemory(num_bytes), used_bytes_ = 0, filled_ = false; }
+
+  /// All of it, in the order of the loads.
+  std::span<std::byte> memory() const noexcept { return memory_.span(); }
+  /// Somebody has filled the memory with what the loads to come would put there: they pack nothing.
+  void adopt() noexcept { filled_ = true; }
 
   /// The contract is Backend::load.
   Expected<CpuWeight, Status> load(Cpu& cpu, const WeightView& view, const ConsumedCallback& on_consumed);
@@ -36,6 +41,7 @@ class PackedWeights {
  private:
   MappedMemory memory_;
   std::int64_t used_bytes_ = 0;
+  bool filled_ = false;
 };
 
 }  // namespace kvpage::engine

@@ -97,6 +97,7 @@ engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_
   config.num_threads = options.threads;
   config.isa = options.isa;
   config.strict_kernels = options.strict_kernels;
+  config.packed_cache = options.packed_cache;
   return config;
 }
 
@@ -117,6 +118,10 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   engine::ModelConfig config = model_config(options, pool_tokens, step_tokens);
   config.logit_rows = logit_rows;
   config.progress = [bar = progress.get()](const engine::Progress& report) { bar->show(report); };
+  config.note = [bar = progress.get()](std::string_view text) {
+    bar->clear();
+    std::fprintf(stderr, "note: %.*s\n", static_cast<int>(text.size()), text.data());
+  };
   if (auto complete = engine::check_tensors(*file, spec); !complete) throw_load_failure(complete.error());
   if (options.strict_kernels) require_fast_kernels(*file, spec, config);
   require_memory({*file, spec, tokenizer}, config, options.host_tier_bytes, engine::available_memory_bytes());

@@ -27,6 +27,9 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("-m,--model", o.model, "GGUF file (any part of a split model)")->required();
   add_kernel_options(app, o);
   app.add_flag("--strict-kernels", o.strict_kernels, "end with exit code 4 instead of running a tensor on a slow kernel");
+  app.add_option("--packed-cache", o.packed_cache,
+                 "folder that keeps the packed weights of models, so that later starts need not pack them; made if missing")
+      ->check([](const std::string& folder) { return std::string(folder.empty() ? "a folder is wanted" : ""); });
   app.add_option("--progress", o.progress, "progress of loading and computing")
       ->check(CLI::IsMember({"auto", "none", "json"}))
       ->capture_default_str();

@@ -27,6 +27,7 @@ struct ModelOptions {
   std::int64_t host_tier_bytes = 0;         ///< memory for evicted pages; 0 = none
   bool prefix_cache = true;                 ///< what an earlier text left in the cache is not computed again
   std::string isa;                          ///< one of `isa_names()`; empty = the widest that this processor runs
+  std::string packed_cache;                 ///< folder for files of packed weights; empty = none
   bool strict_kernels = false;              ///< refuse a model that a slow kernel would serve
   int threads = 0;                          ///< 0 = CPUs that affinity and cgroup quota allow
   std::string progress = "auto";            ///< auto, none or json
