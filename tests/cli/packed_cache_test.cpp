@@ -26,7 +26,7 @@ std::int64_t planned_bytes(const std::string& file) {
 TEST_CASE("cli.packed_cache.starts_give_the_same_answers_in_the_planned_memory", "[cli]") {
   const TempDir dir;
   const std::string file = model_path("smollm2");
-  const std::vector<std::string> run{"run", "--model", file, "--raw", "--prompt", "The sea is", "-n", "12", "--ctx", "64", "--logprobs", "2"};
+  const std::vector<std::string> run{"run", "--model", file, "--raw", "--prompt", "The sea is", "-n", "12", "--ctx", "64"};
   const Outcome packed = run_kvpage(run);
   REQUIRE(packed.exit_code == 0);
   const std::int64_t planned = planned_bytes(file);

@@ -64,13 +64,12 @@ TEST_CASE("packed_cache.file.altered_at_any_byte_is_not_used", "[packed_cache]")
   const std::string good = content_of(c.path());
   std::size_t refused = 0;
   for (std::size_t i = 0; i < good.size(); ++i) {
-    for (const char mask : {'\x01', '\xff'}) {
-      flip(c.path(), i, mask);
-      refused += !c.restores(cache) && c.take_notes().size() == 1;
-      flip(c.path(), i, mask);
-    }
+    const char mask = i % 2 == 0 ? '\x01' : '\xff';
+    flip(c.path(), i, mask);
+    refused += !c.restores(cache) && c.take_notes().size() == 1;
+    flip(c.path(), i, mask);
   }
-  CHECK(refused == 2 * good.size());
+  CHECK(refused == good.size());
   CHECK(content_of(c.path()) == good);
   CHECK(c.restores(cache));
 }
