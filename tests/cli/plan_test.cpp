@@ -83,6 +83,11 @@ TEST_CASE("cli.plan.total_is_what_a_process_takes_everywhere", "[cli][night]") {
   }
 }
 
+TEST_CASE("cli.plan.total_is_what_a_process_takes_with_a_large_model", "[cli][night][qwen1.5b]") {
+  if (!std::filesystem::exists(model_path("qwen1.5b"))) skip("the model qwen1.5b is not here");
+  for (const std::string& kv_type : kvpage::engine::kv_type_names()) check_total("qwen1.5b", kv_type, 2048);
+}
+
 TEST_CASE("cli.plan.touches_no_weights", "[cli]") {
   const std::string file = model_path("qwen0.5b");
   const std::int64_t empty_start_bytes = run_kvpage({"--version"}).peak_bytes;
