@@ -26,7 +26,6 @@ from support.openvino import OpenVino as OpenVinoPackage
 from support.rounds import Rounds
 
 FILES = [("smollm2", "q4_1"), ("smollm2", "q4_0"), ("smollm2", "q8_0"), ("gemma3", "q4_k_m"), ("qwen0.5b", "q4_k_m"), ("qwen1.5b", "q4_k_m")]
-WORKS = ("single", "batched", "requests", "long", "load")
 
 
 class Group:
@@ -131,16 +130,19 @@ def load(group):
     report(f"load_cached.{figures.label(*FILES[0])}", results, "s", "s")
 
 
+WORKS = {"single": single, "batched": batched, "requests": requests, "long": long, "load": load}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench.sh cpu")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=WORKS, default=WORKS, help="works of this run; default: all")
+    parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS), help="works of this run; default: all")
     options = parser.parse_args()
     figures.describe_machine()
     group = Group(options.rounds)
-    for work in WORKS:
-        if work in options.only:
-            globals()[work](group)
+    for name, work in WORKS.items():
+        if name in options.only:
+            work(group)
 
 
 if __name__ == "__main__":
