@@ -54,24 +54,34 @@ struct PanelRunner {
   }
 };
 
-/// Calls `fn(panel, first_row, count)` for blocks that cover [0, num_panels) x [0, num_rows), in parallel. A worker stays with
-/// its panels while the rows pass, so that its part of the weights stays in its cache. Pieces are of nearly equal size, and
-/// small enough that workers end together.
+/// Calls `fn(panel, first_row, count)` for blocks that cover [0, num_panels) x [0, num_rows), in parallel. Within its part a
+/// worker takes a few panels and lets the rows pass, so that the panels stay in its cache. Pieces are of nearly equal size,
+/// and small enough that workers end together.
 template <class Fn>
 void for_each_block(Cpu& cpu, std::int64_t num_panels, std::int64_t num_rows, const GemmTuning& tuning, Fn&& fn) {
   constexpr std::int64_t kPiecesPerWorker = 6;
+  const std::int64_t num_workers = cpu.num_threads();
   const std::int64_t block_rows = std::clamp<std::int64_t>(tuning.block_rows, 1, PanelRunner::kMaxBlockRows);
   const std::int64_t num_blocks = ceil_div(num_rows, block_rows);
   const std::int64_t max_chunk = std::max<std::int64_t>(1, num_blocks == 1 ? tuning.few_rows_panels : tuning.chunk_panels);
-  const std::int64_t chunk = std::clamp<std::int64_t>(num_panels * num_blocks / (kPiecesPerWorker * cpu.num_threads()), 1, max_chunk);
+  const std::int64_t chunk = std::clamp<std::int64_t>(num_panels * num_blocks / (kPiecesPerWorker * num_workers), 1, max_chunk);
   const std::int64_t num_chunks = ceil_div(num_panels, chunk);
-  cpu.parallel_for(num_chunks * num_blocks, 1, [&](std::int64_t begin, std::int64_t end, int) {
+  // A worker's part is some panels with all rows, or, where there are many rows, some rows with all panels: its caches then
+  // hold these rows from the operation before.
+  const std::int64_t num_parts = num_blocks >= 2 * num_workers ? num_workers : 1;
+  const std::int64_t max_part_blocks = ceil_div(num_blocks, num_parts);
+  const auto run = [&](std::int64_t part, std::int64_t c, std::int64_t block_of_part) {
+    const std::int64_t block = num_blocks * part / num_parts + block_of_part;
+    if (block >= num_blocks * (part + 1) / num_parts) return;
+    const std::int64_t first_row = block * block_rows;
+    for (std::int64_t p = num_panels * c / num_chunks; p < num_panels * (c + 1) / num_chunks; ++p) {
+      fn(p, first_row, std::min(block_rows, num_rows - first_row));
+    }
+  };
+  cpu.parallel_for(num_parts * num_chunks * max_part_blocks, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first_row = i % num_blocks * block_rows;
-      const std::int64_t c = i / num_blocks;
-      for (std::int64_t p = num_panels * c / num_chunks; p < num_panels * (c + 1) / num_chunks; ++p) {
-        fn(p, first_row, std::min(block_rows, num_rows - first_row));
-      }
+      const std::int64_t column = i / max_part_blocks;
+      run(column / num_chunks, column % num_chunks, i % max_part_blocks);
     }
   });
 }
