@@ -11,7 +11,8 @@ KVPAGE_BEGIN_NAMESPACE
 /// 32 consecutive activations: x[i] is about d * q[i]. Everything a dot product needs of them lies together.
 ///
 /// d = amax / 127 with q rounded to nearest even; a group with NaN or infinity has d = NaN and q = 0, so that its row's
-/// results turn NaN instead of plausible; amax < 2^-100 counts as zero.
+/// results turn NaN instead of plausible; amax < 2^-100 counts as zero. Range: for |x| <= 2^122 d_sum is finite. Beyond, where the
+/// sum of a group leaves the floats, d_sum is infinite: weights with a minimum, even of 0, then give infinity or NaN in that row.
 struct QuantizedGroup {
   static constexpr std::int64_t kSize = 32;
 

@@ -100,6 +100,20 @@ TEST_CASE("quantize_rows.edges_of_the_float_range", "[gemm]") {
   }
 }
 
+TEST_CASE("quantize_rows.the_scaled_sum_is_finite_up_to_2_to_the_122", "[gemm]") {
+  for (const Isa isa : kvpage_test::runnable_isas()) {
+    for (const float sign : {1.0f, -1.0f}) {
+      CAPTURE(isa_name(isa), sign);
+      const QuantizedGroup within = quantize(std::vector<float>(32, sign * 0x1p122f), 1, 32, isa, 1)[0];
+      REQUIRE(within.sum == static_cast<int>(sign) * 32 * 127);
+      REQUIRE(std::fabs(within.d_sum - sign * 0x1p127f) <= 0x1p105f);
+      const QuantizedGroup beyond = quantize(std::vector<float>(32, sign * std::numeric_limits<float>::max()), 1, 32, isa, 1)[0];
+      REQUIRE(std::isfinite(beyond.d));
+      REQUIRE(beyond.d_sum == sign * INFINITY);
+    }
+  }
+}
+
 TEST_CASE("quantize_rows.sums_are_exact_with_any_signs", "[gemm]") {
   std::mt19937 rng(11);
   for (int round = 0; round < 2000; ++round) {
