@@ -126,9 +126,9 @@ inline void set_float(GgufWriter::Tensor& tensor, std::size_t index, float value
 }
 
 /// Why a file cannot be loaded; fails the test if it can.
-inline kvpage::engine::LoadError load_error(const GgufWriter& writer) {
+inline kvpage::engine::LoadError load_error(const GgufWriter& writer, const std::string& kernels = "reference") {
   const TinyFile file(writer);
-  auto model = file.try_load(tiny_config("reference"));
+  auto model = file.try_load(tiny_config(kernels));
   if (model) FAIL("the file was loaded");
   return model.error();
 }
