@@ -4,6 +4,7 @@
 #include "support/isa.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/precision/fp8_e5m2.hpp>
 
 #include <cmath>
 #include <limits>
@@ -50,6 +51,15 @@ struct MixedKV {
 };
 static_assert(KVFormat<MixedKV> && ScaledKVCodec<MixedKV::Key> && ScaledKVCodec<MixedKV::Value>);
 
+/// Bytes that are the upper half of a 16-bit float: not on the list of formats, and still read by whole lanes.
+struct WideRangeKV {
+  static constexpr std::string_view kName = "wide-range";
+  using Key = PlainCodec<Fp8E5M2>;
+  using Value = PlainCodec<Fp8E5M2>;
+};
+static_assert(kvpage::detail::kSmallExponentBits<WideRangeKV::Key> == 5 && kvpage::detail::kSmallExponentBits<Fp8KV::Key> == 4);
+static_assert(kvpage::detail::kSmallExponentBits<MixedKV::Value> == 0 && kvpage::detail::kSmallExponentBits<PlainCodec<F16>> == 0);
+
 AttentionProblem make_problem(std::int64_t num_q_heads, std::int64_t head_dim, unsigned seed) {
   AttentionProblem problem;
   problem.num_q_heads = num_q_heads;
@@ -94,6 +104,11 @@ TEST_CASE("custom_precision.kv.every_instruction_set_gives_the_reference_and_the
 
 TEST_CASE("custom_precision.kv.groups_offsets_and_minima_are_what_the_descriptor_says", "[custom_precision]") {
   for (const std::int64_t head_dim : {64, 80, 96, 128}) require_agreement<MixedKV>(head_dim, 32);
+}
+
+TEST_CASE("custom_precision.kv.small_floats_are_known_by_their_codes", "[custom_precision]") {
+  require_agreement<WideRangeKV>(64, 32);
+  require_agreement<WideRangeKV>(80, 16);
 }
 
 TEST_CASE("custom_precision.kv.attention_is_near_that_over_unquantised_keys_and_values", "[custom_precision]") {

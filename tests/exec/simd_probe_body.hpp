@@ -29,7 +29,8 @@ inline void probe_floats(const ProbeInput& in, ProbeWriter& w) {
   const FloatLanes c = load(in.c);
   for (const FloatLanes r : {add(a, b), sub(a, b), mul(a, b), div(a, b), sqrt(a), fma(a, b, c), fnma(a, b, c), max(a, b), min(a, b),
                              abs(a), copy_sign(a, b), broadcast(in.a[3]), zero(), select(less(a, b), a, c), select(equal(a, b), b, c),
-                             load_half(in.halves), load_bfloat(in.halves)}) {
+                             load_half(in.halves), load_bfloat(in.halves), load_small_float<4>(in.bytes),
+                             load_small_float<5>(in.bytes)}) {
     w.floats(r);
   }
   w.number(mask_bits(less(a, b)));

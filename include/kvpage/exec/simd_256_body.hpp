@@ -55,6 +55,18 @@ KVPAGE_LANES FloatLanes load_bfloat(const std::uint16_t* p) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q)), 16)),
           _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16))};
 }
+template <int kExponentBits>
+KVPAGE_LANES FloatLanes load_small_float(const std::uint8_t* p) {
+  const __m256i bytes = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  __m256i half = _mm256_slli_epi16(bytes, kExponentBits == 5 ? 8 : 7);
+  if constexpr (kExponentBits == 4) {
+    half = _mm256_and_si256(half, _mm256_set1_epi16(static_cast<short>(0xbf80)));
+    // The next number after the largest one is NaN: its exponent becomes all ones.
+    const __m256i after = _mm256_add_epi16(half, _mm256_set1_epi16(0x80));
+    half = _mm256_or_si256(half, _mm256_and_si256(after, _mm256_set1_epi16(0x4000)));
+  }
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1))};
+}
 
 KVPAGE_LANES FloatLanes add(FloatLanes a, FloatLanes b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
 KVPAGE_LANES FloatLanes sub(FloatLanes a, FloatLanes b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }

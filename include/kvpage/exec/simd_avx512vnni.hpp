@@ -44,6 +44,15 @@ KVPAGE_LANES FloatLanes load_bfloat(const std::uint16_t* p) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
+template <int kExponentBits>
+KVPAGE_LANES FloatLanes load_small_float(const std::uint8_t* p) {
+  const __m256i bytes = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  if constexpr (kExponentBits == 5) return {_mm512_cvtph_ps(_mm256_slli_epi16(bytes, 8))};
+  const __m256i half = _mm256_and_si256(_mm256_slli_epi16(bytes, 7), _mm256_set1_epi16(static_cast<short>(0xbf80)));
+  // The next number after the largest one is NaN: its exponent becomes all ones.
+  const __m256i after = _mm256_add_epi16(half, _mm256_set1_epi16(0x80));
+  return {_mm512_cvtph_ps(_mm256_ternarylogic_epi32(half, after, _mm256_set1_epi16(0x4000), 0xf8))};
+}
 
 KVPAGE_LANES FloatLanes add(FloatLanes a, FloatLanes b) { return {_mm512_add_ps(a.v, b.v)}; }
 KVPAGE_LANES FloatLanes sub(FloatLanes a, FloatLanes b) { return {_mm512_sub_ps(a.v, b.v)}; }

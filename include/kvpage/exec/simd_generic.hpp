@@ -105,6 +105,16 @@ KVPAGE_LANES void store_half(std::uint16_t* p, FloatLanes a) {
 KVPAGE_LANES FloatLanes load_bfloat(const std::uint16_t* p) {
   return detail::each<FloatLanes>([&](int i) { return std::bit_cast<float>(static_cast<std::uint32_t>(p[i]) << 16); });
 }
+/// 16 floats of 8 bits: with 5 exponent bits, as IEEE halves of which these are the upper bytes; with 4, where only all ones
+/// (NaN) is no number, times 2^-8.
+template <int kExponentBits>
+KVPAGE_LANES FloatLanes load_small_float(const std::uint8_t* p) {
+  return detail::each<FloatLanes>([&](int i) {
+    if constexpr (kExponentBits == 5) return detail::widen_half(static_cast<std::uint16_t>(p[i] << 8));
+    const std::uint32_t magnitude = p[i] & 0x7fu;
+    return detail::widen_half(static_cast<std::uint16_t>((p[i] & 0x80u) << 8 | magnitude << 7 | (magnitude == 0x7fu ? 0x4000u : 0u)));
+  });
+}
 
 KVPAGE_LANES FloatLanes add(FloatLanes a, FloatLanes b) { return detail::each<FloatLanes>([&](int i) { return a.v[i] + b.v[i]; }); }
 KVPAGE_LANES FloatLanes sub(FloatLanes a, FloatLanes b) { return detail::each<FloatLanes>([&](int i) { return a.v[i] - b.v[i]; }); }

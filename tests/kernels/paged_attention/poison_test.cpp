@@ -48,7 +48,7 @@ TEST_CASE("paged_attention.poison.damaged_future_keys_reach_no_earlier_row", "[p
     damaged.kv[3].k[static_cast<std::size_t>(40 * row + d)] = std::numeric_limits<float>::quiet_NaN();
     damaged.kv[3].v[static_cast<std::size_t>(40 * row + d)] = std::numeric_limits<float>::infinity();
   }
-  for (const char* format : {"f32", "f16", "bf16", "int8", "int4", "int4-k4"}) {
+  for (const char* format : {"f32", "f16", "bf16", "fp8", "int8", "int4", "int4-k4"}) {
     const AttentionResult clean = storage(format).run(problem, {});
     const AttentionResult result = storage(format).run(damaged, {});
     const std::int64_t first = 1 + 31 + 2;  // rows before sequence 3

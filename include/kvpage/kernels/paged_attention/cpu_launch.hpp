@@ -60,14 +60,16 @@ template <KVStorage KV>
 AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
   AttentionLaunch launch = make_launch<KV>(args.view.dims, args.num_q_heads);
   constexpr double kLog2E = 1.4426950408889634;
-  const double key_scale = kReadsKeys<typename KV::Key> ? static_cast<double>(args.view.key_scale) : 1.0;
+  using Key = typename KV::Key;
+  using Value = typename KV::Value;
+  const double key_scale = kReadsKeys<Key> ? static_cast<double>(args.view.key_scale * kLoadedUnit<Key>) : 1.0;
   launch.base = args.view.base;
   launch.block_stride = args.view.block_stride;
   launch.q_stride = args.q_stride;
   launch.out_stride = args.out_stride;
   launch.lse_stride = args.num_q_heads;
   launch.score_scale = static_cast<float>(static_cast<double>(args.scale) * key_scale * kLog2E);
-  launch.value_scale = kReadsValues<typename KV::Value> ? args.view.value_scale : 1.0f;
+  launch.value_scale = kReadsValues<Value> ? args.view.value_scale * kLoadedUnit<Value> : 1.0f;
   launch.softcap = static_cast<float>(static_cast<double>(args.softcap) * kLog2E);
   launch.window = args.window;
   if (takes_out_key_bias<KV>) launch.key_bias = args.key_bias;

@@ -88,6 +88,34 @@ inline constexpr bool kCodesAreHalf = decodes_like_half<C>();
 template <class C>
 inline constexpr bool kCodesAreUpperHalf = decodes_like_upper_half<C>();
 
+/// Exponent bits of an 8-bit float that the lanes widen (load_small_float); 0 = the codes are something else.
+template <class C>
+constexpr int find_small_exponent_bits() noexcept {
+  if constexpr (std::is_same_v<typename C::Code, std::uint8_t> && C::kBits == 8 && IsPlainCodec<C>::value) {
+    const auto equals = [](std::uint8_t code, float value) {
+      const float decoded = C::decode(code, nullptr, 0);
+      return decoded != decoded ? value != value : detail::float_to_bits(decoded) == detail::float_to_bits(value);
+    };
+    bool five = true;
+    bool four = true;
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      const auto code = static_cast<std::uint8_t>(i);
+      const std::uint32_t magnitude = code & 0x7Fu;
+      const std::uint32_t half = (code & 0x80u) << 8 | magnitude << 7 | (magnitude == 0x7Fu ? 0x4000u : 0u);
+      five = five && equals(code, decode_half(static_cast<std::uint16_t>(i << 8)));
+      four = four && equals(code, 0x1p8f * decode_half(static_cast<std::uint16_t>(half)));
+    }
+    return five ? 5 : (four ? 4 : 0);
+  }
+  return 0;
+}
+template <class C>
+inline constexpr int kSmallExponentBits = find_small_exponent_bits<C>();
+
+/// What a plain value is more than what load_plain makes of its code. A power of two: as part of the scale it changes no bit.
+template <class C>
+inline constexpr float kLoadedUnit = kSmallExponentBits<C> == 4 ? 0x1p8f : 1.0f;
+
 /// head_dim rounded up to whole lanes; with 4-bit codes, to whole groups on both sides of the nibble split.
 template <KVStorage KV>
 constexpr std::int64_t attention_padded_dim(std::int64_t head_dim) noexcept {

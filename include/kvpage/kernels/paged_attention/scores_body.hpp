@@ -17,6 +17,7 @@ using kvpage::detail::kCodesAreUpperHalf;
 using kvpage::detail::kIntegerDots;
 using kvpage::detail::kScaledDims;
 using kvpage::detail::kScaledVectors;
+using kvpage::detail::kSmallExponentBits;
 
 /// Lanes that take two registers leave room for fewer rows.
 template <class L>
@@ -53,7 +54,7 @@ struct TileCursor {
   }
 };
 
-/// 16 values of a plain format, from its codes.
+/// 16 values of a plain format, from its codes; in units of kLoadedUnit.
 template <class Codec>
 KVPAGE_LANES FloatLanes load_plain(const std::byte* codes) {
   using Code = typename Codec::Code;
@@ -63,6 +64,8 @@ KVPAGE_LANES FloatLanes load_plain(const std::byte* codes) {
     return load_half(reinterpret_cast<const std::uint16_t*>(codes));
   } else if constexpr (kCodesAreUpperHalf<Codec>) {
     return load_bfloat(reinterpret_cast<const std::uint16_t*>(codes));
+  } else if constexpr (kSmallExponentBits<Codec> != 0) {
+    return load_small_float<kSmallExponentBits<Codec>>(reinterpret_cast<const std::uint8_t*>(codes));
   } else {
     float values[16];
     for (int i = 0; i < 16; ++i) values[i] = Codec::decode(reinterpret_cast<const Code*>(codes)[i], nullptr, 0);
