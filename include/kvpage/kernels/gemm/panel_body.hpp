@@ -119,7 +119,14 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
                             const QuantizedGroup* const (&x)[kRows], FloatLanes (&sums)[kRows][kHalves]) {
   constexpr PanelLayout kLayout{kShape};
   constexpr bool kWhole = kCount == 8;
+  // Tiles of few rows wait for memory, which is fastest in ascending order: the scales lie before the codes.
+  constexpr bool kScalesFirst = kRows <= 2 && !kLayout.has_nibbles();
+  FloatLanes scale[kHalves];
   IntLanes dots[kRows][kHalves];
+  KVPAGE_UNROLL
+  for (int h = 0; h < kHalves && kScalesFirst; ++h) {
+    scale[h] = panel_scale<kShape>(scales + kLayout.scale_row_bytes() / 2 * (first_half + h), super.scale[h]);
+  }
   KVPAGE_UNROLL
   for (int m = 0; m < kRows; ++m) {
     const std::int32_t x_sum = kWhole ? x[m]->sum : kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
@@ -128,25 +135,27 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
       dots[m][h] = PanelDot<kShape>::kStart == 0 ? zero_int() : broadcast_int(PanelDot<kShape>::kStart * x_sum);
     }
   }
-  // A quad and the one four further share their nibble bytes.
-  constexpr int kNext = kWhole ? 4 : 1;
-  constexpr int kPair = kWhole ? 1 : 2;
+  // Nibbles: a quad and the one four further share their bytes. Else ascending, as memory is read fastest.
+  constexpr bool kShared = kWhole && kLayout.has_nibbles();
+  constexpr int kNext = kShared ? 4 : 1;
+  constexpr int kPair = kShared ? 1 : 2;
   add_quad<kShape, kRows, kHalves, kFirst>(codes, first_half, x, dots);
   add_quad<kShape, kRows, kHalves, kFirst + kNext>(codes, first_half, x, dots);
   add_quad<kShape, kRows, kHalves, kFirst + kPair>(codes, first_half, x, dots);
   add_quad<kShape, kRows, kHalves, kFirst + kPair + kNext>(codes, first_half, x, dots);
   if constexpr (kWhole) {
-    add_quad<kShape, kRows, kHalves, 2>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, 6>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, 3>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, 7>(codes, first_half, x, dots);
+    constexpr int kThird = kShared ? 2 : 4;
+    add_quad<kShape, kRows, kHalves, kThird>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, kThird + kNext>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, kThird + kPair>(codes, first_half, x, dots);
+    add_quad<kShape, kRows, kHalves, kThird + kPair + kNext>(codes, first_half, x, dots);
   }
   KVPAGE_UNROLL
   for (int h = 0; h < kHalves; ++h) {
     const std::byte* half_scales = scales + kLayout.scale_row_bytes() / 2 * (first_half + h);
-    const FloatLanes scale = panel_scale<kShape>(half_scales, super.scale[h]);
+    if constexpr (!kScalesFirst) scale[h] = panel_scale<kShape>(half_scales, super.scale[h]);
     KVPAGE_UNROLL
-    for (int m = 0; m < kRows; ++m) sums[m][h] = fma(to_float(dots[m][h]), mul(scale, broadcast(x[m]->d)), sums[m][h]);
+    for (int m = 0; m < kRows; ++m) sums[m][h] = fma(to_float(dots[m][h]), mul(scale[h], broadcast(x[m]->d)), sums[m][h]);
     if constexpr (kShape.has_minimum) {
       const FloatLanes minimum = panel_minimum<kShape>(half_scales + kLayout.minimum_distance(), super.minimum[h]);
       KVPAGE_UNROLL
