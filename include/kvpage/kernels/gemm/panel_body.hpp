@@ -150,20 +150,23 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
     add_quad<kShape, kRows, kHalves, kThird + kPair>(codes, first_half, x, dots);
     add_quad<kShape, kRows, kHalves, kThird + kPair + kNext>(codes, first_half, x, dots);
   }
+  FloatLanes minimum[kHalves];
   KVPAGE_UNROLL
   for (int h = 0; h < kHalves; ++h) {
     const std::byte* half_scales = scales + kLayout.scale_row_bytes() / 2 * (first_half + h);
     if constexpr (!kScalesFirst) scale[h] = panel_scale<kShape>(half_scales, super.scale[h]);
+    if constexpr (kShape.has_minimum) minimum[h] = panel_minimum<kShape>(half_scales + kLayout.minimum_distance(), super.minimum[h]);
+  }
+  KVPAGE_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    const FloatLanes d = broadcast(x[m]->d);
     KVPAGE_UNROLL
-    for (int m = 0; m < kRows; ++m) sums[m][h] = fma(to_float(dots[m][h]), mul(scale[h], broadcast(x[m]->d)), sums[m][h]);
+    for (int h = 0; h < kHalves; ++h) sums[m][h] = fma(to_float(dots[m][h]), mul(scale[h], d), sums[m][h]);
     if constexpr (kShape.has_minimum) {
-      const FloatLanes minimum = panel_minimum<kShape>(half_scales + kLayout.minimum_distance(), super.minimum[h]);
+      const std::int32_t x_sum = kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
+      const FloatLanes d_sum = broadcast(kWhole ? x[m]->d_sum : x[m]->d * static_cast<float>(x_sum));
       KVPAGE_UNROLL
-      for (int m = 0; m < kRows; ++m) {
-        const std::int32_t x_sum = kFirst == 0 ? x[m]->sum_low : x[m]->sum - x[m]->sum_low;
-        const float d_sum = kWhole ? x[m]->d_sum : x[m]->d * static_cast<float>(x_sum);
-        sums[m][h] = fma(minimum, broadcast(d_sum), sums[m][h]);
-      }
+      for (int h = 0; h < kHalves; ++h) sums[m][h] = fma(minimum[h], d_sum, sums[m][h]);
     }
   }
 }
@@ -181,7 +184,8 @@ KVPAGE_LANES void ask_ahead(const std::byte* ahead) {
 
 /// kRows activation rows against kHalves halves of a panel; the contract is PanelTile.
 template <PanelShape kShape, int kRows, int kHalves>
-inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileInput& input, int first_half, float* out, bool fresh) {
+inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileInput& input, int half, float* out, bool fresh) {
+  const int first_half = kHalves == 2 ? 0 : half;  // as a constant it costs no pointer
   constexpr PanelLayout kLayout{kShape};
   const QuantizedGroup* x[kRows];
   const std::byte* ahead = input.ahead;
@@ -192,13 +196,15 @@ inline void code_tile(const std::byte* step, std::int64_t num_steps, const TileI
     KVPAGE_UNROLL
     for (int h = 0; h < kHalves; ++h) sums[m][h] = fresh ? zero() : load(out + kPanelRows * m + 16 * (first_half + h));
   }
-  for (std::int64_t s = 0; s < num_steps; ++s, step += kLayout.step_bytes()) {
+  const std::int64_t ahead_stride = input.ahead_stride;
+  // One pointer counts the loop and finds the codes: with more, general registers run out and are kept on the stack.
+  for (const std::byte* const end = step + num_steps * kLayout.step_bytes(); step != end; step += kLayout.step_bytes()) {
     const auto super = StepScales<kShape, kHalves>::load(step, first_half);
-    const std::byte* codes = step + kLayout.code_offset(0);
-    for (int b = 0; b < kLayout.sub_blocks(); ++b, codes += kLayout.sub_block_bytes()) {
+    for (int b = 0; b < kLayout.sub_blocks(); ++b) {
+      const std::byte* codes = step + kLayout.code_offset(0) + b * kLayout.sub_block_bytes();
       if constexpr (kRows >= kMinAheadRows) {
         ask_ahead<kShape>(ahead);
-        ahead += input.ahead_stride;
+        ahead += ahead_stride;
       }
       constexpr int kLocal = kLayout.sub_block_scale_bytes();
       const std::byte* scales = kLocal != 0 ? codes - kLocal : step + kLayout.scale_offset(32 * b / kShape.group);
