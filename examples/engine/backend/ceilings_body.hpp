@@ -42,16 +42,19 @@ inline float fma_loop(std::int64_t rounds, const std::uint8_t* bytes) {
   return reduce_add(total);
 }
 
-/// Reads `bytes` once in one ascending stream, asking for lines ahead.
+/// Reads `size` bytes once from kStreams places in turn, one cache line from each.
+template <int kStreams>
 inline float read_loop(std::int64_t size, const std::uint8_t* bytes) {
-  IntLanes sums[4] = {zero_int(), zero_int(), zero_int(), zero_int()};
-  for (std::int64_t i = 0; i + 256 <= size; i += 256) {
+  const std::int64_t part = size / kStreams / 64 * 64;
+  IntLanes sums[kStreams];
+  KVPAGE_UNROLL
+  for (int j = 0; j < kStreams; ++j) sums[j] = zero_int();
+  for (std::int64_t i = 0; i < part; i += 64) {
     KVPAGE_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      prefetch(bytes + i + 64 * j + 2048);
-      sums[j] = add_int(sums[j], load_int(reinterpret_cast<const std::int32_t*>(bytes + i + 64 * j)));
-    }
+    for (int j = 0; j < kStreams; ++j) sums[j] = add_int(sums[j], load_int(reinterpret_cast<const std::int32_t*>(bytes + part * j + i)));
   }
-  return static_cast<float>(reduce_add_int(add_int(add_int(sums[0], sums[1]), add_int(sums[2], sums[3]))));
+  KVPAGE_UNROLL
+  for (int j = 1; j < kStreams; ++j) sums[0] = add_int(sums[0], sums[j]);
+  return static_cast<float>(reduce_add_int(sums[0]));
 }
 #endif
