@@ -15,6 +15,16 @@
 
 namespace kvpage::engine {
 
+namespace {
+
+/// Rows of logits that are computed in one launch, and the samples that are drawn from them.
+struct LogitRows {
+  std::int64_t first, count;
+  std::size_t begin, end;
+};
+
+}  // namespace
+
 struct AnswerSampler::State {
   std::int64_t vocab_size;
   std::span<const TokenId> end_tokens;
@@ -27,6 +37,8 @@ struct AnswerSampler::State {
   std::vector<std::vector<std::uint64_t>> scratch{};  // [num_threads], for sample_row
 
   void prepare(const BatchPlan& plan, const LanguageModel& model);
+  Status take_maxima(const LogitRows& part, const BatchPlan& plan, LanguageModel& model);
+  Status draw_from_logits(const LogitRows& part, const BatchPlan& plan, LanguageModel& model);
   void draw(std::size_t begin, std::size_t end, LanguageModel& model);
   void widen(std::size_t begin, std::size_t end, const BatchPlan& plan);
   void settle(const BatchPlan& plan, std::span<SampleResult> results);
@@ -45,6 +57,27 @@ void AnswerSampler::State::prepare(const BatchPlan& plan, const LanguageModel& m
   scratch.resize(static_cast<std::size_t>(model.num_threads()));
   const auto words = static_cast<std::size_t>(sample_scratch_bytes(vocab_size)) / sizeof(std::uint64_t);
   for (auto& memory : scratch) memory.resize(words);
+}
+
+/// Greedy draws that nothing else touches: the logits themselves are not wanted.
+Status AnswerSampler::State::take_maxima(const LogitRows& part, const BatchPlan& plan, LanguageModel& model) {
+  const auto maxima = model.maxima(part.first, part.count);
+  if (!maxima) return maxima.error();
+  for (std::size_t s = part.begin; s < part.end; ++s) {
+    take_maximum(jobs[s], (*maxima)[static_cast<std::size_t>(plan.samples[s].logit_index - part.first)], rows[s]);
+  }
+  return {};
+}
+
+Status AnswerSampler::State::draw_from_logits(const LogitRows& part, const BatchPlan& plan, LanguageModel& model) {
+  const auto logits = model.logits(part.first, part.count);
+  if (!logits) return logits.error();
+  for (std::size_t s = part.begin; s < part.end; ++s) {
+    jobs[s].args.logits = logits->data() + (plan.samples[s].logit_index - part.first) * vocab_size;
+  }
+  draw(part.begin, part.end, model);
+  widen(part.begin, part.end, plan);
+  return {};
 }
 
 /// Does jobs [begin, end). Which worker does which is left open: a result depends on nothing but its job.
@@ -117,14 +150,13 @@ Status AnswerSampler::sample(const BatchPlan& plan, LanguageModel& model, std::s
   std::size_t done = 0;
   for (std::int64_t first = 0; first < num_rows;) {
     const std::int64_t count = std::min(model.max_logit_rows(), num_rows - first);
-    const auto logits = model.logits(first, count);
-    if (!logits) return logits.error();
     std::size_t end = done;
-    for (; end < plan.samples.size() && plan.samples[end].logit_index < first + count; ++end) {
-      state_->jobs[end].args.logits = logits->data() + (plan.samples[end].logit_index - first) * state_->vocab_size;
-    }
-    state_->draw(done, end, model);
-    state_->widen(done, end, plan);
+    while (end < plan.samples.size() && plan.samples[end].logit_index < first + count) ++end;
+    const LogitRows rows{first, count, done, end};
+    const bool greedy = std::all_of(state_->jobs.begin() + static_cast<std::ptrdiff_t>(done),
+                                    state_->jobs.begin() + static_cast<std::ptrdiff_t>(end), wants_maximum);
+    const Status status = greedy ? state_->take_maxima(rows, plan, model) : state_->draw_from_logits(rows, plan, model);
+    if (!status.ok()) return status;
     done = end;
     first += count;
   }

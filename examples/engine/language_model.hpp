@@ -10,6 +10,7 @@
 
 #include <kvpage/base/expected.hpp>
 #include <kvpage/cache/plan_bytes.hpp>
+#include <kvpage/kernels/gemm/row_maximum.hpp>
 #include <kvpage/sched/batch_plan.hpp>
 
 #include <algorithm>
@@ -108,6 +109,10 @@ class LanguageModel {
   /// Logits of rows [first, first + count) of the last step's logit_rows. // [count, vocab_size]
   /// One launch of the output matrix. Requires: count <= max_logit_rows(). The span is valid until the next call.
   virtual Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) = 0;
+
+  /// The largest of each of these rows' logits, the lowest token among equal ones, or the first that is NaN or +infinity: all that a greedy
+  /// draw asks of them. The logits themselves are stored only where a cap has to be applied first. The same requirements.
+  virtual Expected<std::span<const RowMaximum>, Status> maxima(std::int64_t first, std::int64_t count) = 0;
 
   /// What the last forward() and the logits() after it launched.
   virtual StepStats step_stats() const = 0;

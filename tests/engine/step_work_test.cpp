@@ -139,11 +139,14 @@ TEST_CASE("engine.profile.counts_every_launch_and_changes_no_bit", "[engine]") {
     CHECK(phase->steps == 1);
     CHECK(phase->rows == (phase == &profile.prefill ? 32 : 2));
     CHECK((*phase)[StepOperation::kEmbedding].launches == 1);
-    CHECK((*phase)[StepOperation::kQkv].launches == 3 * layers);
+    CHECK((*phase)[StepOperation::kQkv].launches == layers);
     for (const StepOperation once : {StepOperation::kAppend, StepOperation::kAttention, StepOperation::kOutput, StepOperation::kGateUp,
                                      StepOperation::kDown}) {
       CHECK((*phase)[once].launches == layers);
+      CHECK((*phase)[once].time_ns > 0);
     }
+    CHECK((*phase)[StepOperation::kNormQuantize].launches == 2 * layers);
+    CHECK((*phase)[StepOperation::kRope].launches == layers + 1);
     CHECK((*phase)[StepOperation::kQkv].cost.code_macs == phase->rows * layers * 3 * 96 * 96);
     CHECK((*phase)[StepOperation::kLogits].cost.code_macs == phase->rows * 272 * 96);
     std::int64_t operations_ns = 0;

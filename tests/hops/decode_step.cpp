@@ -31,7 +31,7 @@ std::int64_t trace_decode_step(LanguageModel& model, const Tokenizer& tokenizer,
   GenerationRequest request;
   request.prompt_ids = tokenizer.encode("then an hour");
   request.max_tokens = 3;
-  request.sampling.temperature = 0;
+  request.sampling.temperature = 1;  // a greedy row would leave the sampler out
   if (!engine.submit(request)) throw std::runtime_error("the request was refused");
   if (engine.step().tokens.size() != 1) throw std::runtime_error("the prompt step failed");
 

@@ -1,6 +1,7 @@
 /// \file Backend: what the transformer asks of the kernels, so that one forward pass serves every implementation.
 #pragma once
 
+#include "engine/backend/heads.hpp"
 #include "engine/backend/indexed_task.hpp"
 #include "engine/backend/step_stats.hpp"
 
@@ -8,6 +9,7 @@
 #include <kvpage/base/expected.hpp>
 #include <kvpage/kernels/activation/args.hpp>
 #include <kvpage/kernels/embedding/args.hpp>
+#include <kvpage/kernels/gemm/row_maximum.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
 #include <kvpage/kernels/rope/args.hpp>
 #include <kvpage/quant/weight_view.hpp>
@@ -51,7 +53,11 @@ using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 ///    calls of paged_attention take;
 ///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
 ///    that share them;
+///  - `prepare_normed(args, input)`: the same of rms_norm's rows; `args.out` may be null if `multiplies_codes` holds for all these
+///    matrices;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
+///  - `project_heads(input, HeadsArgs)`: queries, and keys and values in their pages; in one launch or in several, with the same bits;
+///  - `argmax(weight, input, best)` if `has_argmax(weight)`: the maximum of each row of `matmul`, which is not stored;
 ///  - `gated_matmul(gate, up, input, rows, next, out)`: activation(x * gate^T) * (x * up^T) as the input of `next`. The buffers of `rows`
 ///    may be null if `multiplies_codes` holds for all three;
 ///  - `isa()`: name of the instruction set, or empty; `stats()`: launches are counted there until the transformer starts anew;
@@ -76,6 +82,9 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.packed_weights() } -> std::same_as<PackedWeights*>;
   { B::planned_input_bytes(n, n) } -> std::same_as<std::int64_t>;
   { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
+  { backend.prepare_normed(RmsNormArgs{}, input) } -> std::same_as<Status>;
+  { B::has_argmax(weight) } -> std::same_as<bool>;
+  { backend.argmax(weight, input, std::span<RowMaximum>{}) } -> std::same_as<Status>;
   { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;
   { backend.gated_matmul(weight, weight, input, GatedRows{}, weight, input) } -> std::same_as<Status>;
   { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;

@@ -2,6 +2,7 @@
 
 #include "engine/backend/shipped_kernels.hpp"
 
+#include <kvpage/kernels/gemm/argmax_cpu.hpp>
 #include <kvpage/kernels/gemm/cpu.hpp>
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
@@ -36,6 +37,17 @@ QuantizedRows CpuBackend::place_rows(Input& input, std::int64_t num_rows, std::i
 Status CpuBackend::prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input) {
   input.rows = {place_rows(input, num_rows, cols), x, stride, num_rows};
   return quantize_rows(*cpu_, {.x = x, .x_stride = stride, .num_rows = num_rows, .out = input.rows.quantized});
+}
+
+Status CpuBackend::prepare_normed(RmsNormArgs args, Input& input) {
+  args.quantized_out = place_rows(input, args.num_rows, args.dim);
+  input.rows = {args.quantized_out, args.out, args.out_stride, args.num_rows};
+  return kvpage::rms_norm(*cpu_, args);
+}
+
+Status CpuBackend::argmax(const Weight& weight, const Input& input, std::span<RowMaximum> best) {
+  stats_.add_gemm(weight_bytes(weight));
+  return gemm_argmax(*cpu_, {.weight = weight.packed, .input = input.rows, .best = best});
 }
 
 Status CpuBackend::matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride,

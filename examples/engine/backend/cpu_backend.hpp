@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/backend/backend.hpp"
+#include "engine/backend/fused_heads.hpp"
 #include "engine/model/mapped_memory.hpp"
 #include "engine/model/packed_weights.hpp"
 
@@ -80,6 +81,11 @@ class CpuBackend {
   }
 
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
+  Status prepare_normed(RmsNormArgs args, Input& input);
+  static bool has_argmax(const Weight& weight) { return weight.packed.data != nullptr; }
+  Status argmax(const Weight& weight, const Input& input, std::span<RowMaximum> best);
+  template <KVStorage KV>
+  Status project_heads(const Input& input, const HeadsArgs<Weight, KV>& args);
   Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate);
   Status gated_matmul(const Weight& gate, const Weight& up, const Input& input, const GatedRows& rows, const Weight& next, Input& out);
 
@@ -123,7 +129,32 @@ class CpuBackend {
   std::unique_ptr<Cpu> cpu_;  // workers hold its address
   PackedWeights weights_;
   std::vector<std::byte> scratch_;
+  std::vector<std::int32_t> pending_heads_;  // of gemm_groups
   StepStats stats_;
 };
+
+template <KVStorage Storage>
+Status CpuBackend::project_heads(const Input& input, const HeadsArgs<Weight, Storage>& args) {
+  std::array<PackedWeight, 3> weights;
+  std::int64_t num_outputs = 0, num_bytes = 0;
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    if (args.weights[m]->packed.data == nullptr) return project_heads_apart(*this, input, args);
+    weights[m] = args.weights[m]->packed;
+    num_outputs += weights[m].rows;
+    num_bytes += weight_bytes(*args.weights[m]);
+  }
+  const FusedHeads<Weight, Storage> finish(*cpu_, args);
+  if (const Status status = finish.validate(); !status.ok()) return status;
+  const std::int64_t head_dim = args.append.view.dims.head_dim;
+  const auto num_pending = static_cast<std::size_t>(input.rows.num_rows * (num_outputs / head_dim));
+  if (pending_heads_.size() < num_pending) pending_heads_.resize(num_pending);
+  stats_.add_gemm(num_bytes);
+  const Status status = gemm_groups(*cpu_, {weights, input.rows, args.outputs}, {head_dim, pending_heads_}, finish);
+  // Workers do these beside each other.
+  if (args.times != nullptr) {
+    for (auto* sum_ns : {&args.times->norm_ns, &args.times->rope_ns, &args.times->append_ns}) *sum_ns = *sum_ns / num_threads();
+  }
+  return status;
+}
 
 }  // namespace kvpage::engine

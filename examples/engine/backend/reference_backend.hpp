@@ -72,6 +72,18 @@ class ReferenceBackend {
     input = {x, stride, num_rows};
     return {};
   }
+  Status prepare_normed(const RmsNormArgs& args, Input& input) {
+    input = {args.out, args.out_stride, args.num_rows};
+    return reference::rms_norm(args);
+  }
+  static bool has_argmax(const Weight&) { return false; }
+  Status argmax(const Weight&, const Input&, std::span<RowMaximum>) {
+    return {StatusCode::kInvalidArgument, "the reference kernels have no argmax: compare the outputs of matmul"};
+  }
+  template <KVStorage KV>
+  Status project_heads(const Input& input, const HeadsArgs<Weight, KV>& args) {
+    return project_heads_apart(*this, input, args);
+  }
   Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate) {
     stats_.add_gemm(weight_bytes(weight));
     return reference::gemm({.weight = weight, .x = input.x, .x_stride = input.stride, .num_rows = input.num_rows, .bias = bias,

@@ -16,6 +16,7 @@ struct StepStats {
   /// Key positions that sequences did not read, since others with the same pages did: of the layer that shared the most.
   std::int64_t cascade_tokens = 0;
 
+  /// A launch that reads matrices of so many bytes.
   constexpr void add_gemm(std::int64_t bytes) noexcept { ++gemm_launches, weight_bytes += bytes; }
   constexpr void add_attention(std::int64_t shared_tokens) noexcept {
     ++attention_launches;

@@ -7,13 +7,14 @@
 
 namespace kvpage::engine {
 
-/// A part of a step. The two after the logits are not the model's: what runs on its workers between two steps, and everything else there.
+/// A part of a step: a launch, or what a launch does besides (rope and append beside qkv). The two after the logits are not the model's:
+/// what runs on its workers between two steps, and everything else there.
 enum class StepOperation : std::uint8_t {
-  kEmbedding, kNorm, kQuantize, kQkv, kRope, kAppend, kAttention, kOutput, kGateUp, kDown, kLogits, kSample, kCaller,
+  kEmbedding, kNorm, kNormQuantize, kQuantize, kQkv, kRope, kAppend, kAttention, kOutput, kGateUp, kDown, kLogits, kSample, kCaller,
 };
 
 /// What reports call them, in the order of StepOperation.
-inline constexpr std::array kStepOperationNames{"embedding", "norm", "quantize", "qkv", "rope", "append", "attention",
+inline constexpr std::array kStepOperationNames{"embedding", "norm", "norm+quant", "quantize", "qkv", "rope", "append", "attention",
                                                 "o", "gate_up", "down", "logits", "sample", "caller"};
 
 /// The least that an operation must do: every byte once, every product once.

@@ -46,6 +46,15 @@ class StepProfiler {
     return status;
   }
 
+  bool is_on() const noexcept { return profile_ != nullptr; }
+
+  /// `time_ns` of what `launch` took was for another operation, which it did besides.
+  void split(StepOperation launch, StepOperation part, std::int64_t time_ns, const OperationCost& cost) noexcept {
+    if (phase_ == nullptr) return;
+    (*phase_)[launch].time_ns -= time_ns;
+    add(part, time_ns, cost);
+  }
+
   /// The forward pass is over: what is launched from here on is launched by the caller.
   void end_forward() noexcept { is_outside_ = true; }
 

@@ -42,6 +42,7 @@ class Transformer final : public LanguageModel {
         window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens() : 0),
         workspace_(spec, step_tokens_, logit_rows_of(config), gated_rows),
         max_logit_rows_(logit_rows_of(config)),
+        maxima_(static_cast<std::size_t>(max_logit_rows_)),
         pool_memory_(pool_bytes<KV>(cache_.shape)),
         pool_(cache_.shape, pool_memory_.span()) {}
 
@@ -61,6 +62,7 @@ class Transformer final : public LanguageModel {
 
   Status forward(const BatchPlan& plan) override;
   Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) override;
+  Expected<std::span<const RowMaximum>, Status> maxima(std::int64_t first, std::int64_t count) override;
   StepStats step_stats() const override { return backend_.stats(); }
   void parallel(std::int64_t n, const IndexedTask& body) override;
   void profile_into(StepProfile* profile) override { profiler_.into(profile); }
@@ -77,11 +79,12 @@ class Transformer final : public LanguageModel {
   Status embed(const BatchPlan& plan);
   Status run_layer(std::int64_t index, const BatchPlan& plan);
   Status attention_block(std::int64_t index, const BatchPlan& plan);
-  Status project_qkv(const Layer& layer, const BatchPlan& plan);
-  Status normalise_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_heads, std::int64_t num_tokens);
   Status make_rope_tables(const BatchPlan& plan);
-  Status rotate(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads);
-  Status append(std::int64_t index, const BatchPlan& plan);
+  Status project_heads(std::int64_t index, const BatchPlan& plan);
+  void list_parts_of_heads(const HeadsArgs<typename B::Weight, KV>& args, const HeadTimes& times);
+  HeadsArgs<typename B::Weight, KV> heads_args(std::int64_t index, const BatchPlan& plan);
+  RmsNormArgs norm_of_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_rows) const;
+  RopeArgs rope_of_heads(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads) const;
   Status attend(std::int64_t index, const BatchPlan& plan);
   Status feed_forward_block(const Layer& layer, std::int64_t num_tokens);
   Status norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows, const float* residual = nullptr);
@@ -89,9 +92,12 @@ class Transformer final : public LanguageModel {
                           const std::vector<float>& post_norm, std::int64_t num_tokens);
   Status normalise(const RmsNormArgs& args);
   Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols);
+  Status prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes);
   Status multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input, std::int64_t num_rows,
                   const float* bias, float* out, bool accumulate);
   Status keep_logit_rows(const BatchPlan& plan);
+  Status prepare_logits(std::int64_t first, std::int64_t count);
+  const typename B::Weight& output_weight() const { return weights_.tied_output ? weights_.embedding : weights_.output; }
 
   bool has_window(std::int64_t layer) const { return spec_.layer_window_tokens(layer) > 0; }
   const RopeTables& rope_of(std::int64_t layer) const { return has_window(layer) ? window_rope_ : full_rope_; }
@@ -114,6 +120,7 @@ class Transformer final : public LanguageModel {
   RopeTables window_rope_;
   Workspace workspace_;
   std::int64_t max_logit_rows_;
+  std::vector<RowMaximum> maxima_;  // [max_logit_rows]
   MappedMemory pool_memory_;
   KVPool<KV> pool_;
   typename B::Input input_;
@@ -159,18 +166,46 @@ Status Transformer<B, Format>::keep_logit_rows(const BatchPlan& plan) {
   return {};
 }
 
+/// Kept rows [first, first + count) as the input of the output matrix.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::prepare_logits(std::int64_t first, std::int64_t count) {
+  if (first < 0 || count < 0 || count > max_logit_rows_ || first > num_logit_rows_ - count) {
+    return {StatusCode::kInvalidArgument, "logits of rows that the step did not keep, or of too many at once", first + count,
+            num_logit_rows_};
+  }
+  backend_.stats().logit_rows += count;
+  return prepare(workspace_.normed.data() + first * spec_.hidden_size, count, spec_.hidden_size);
+}
+
+template <Backend B, KVFormat Format>
+Expected<std::span<const RowMaximum>, Status> Transformer<B, Format>::maxima(std::int64_t first, std::int64_t count) {
+  const std::span best = std::span(maxima_).first(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, max_logit_rows_)));
+  // A cap may round different logits to equal ones.
+  if (!B::has_argmax(output_weight()) || spec_.logit_soft_cap > 0) {
+    const auto rows = logits(first, count);
+    if (!rows) return Unexpected{rows.error()};
+    backend_.parallel(count, [&](std::int64_t i) {
+      best[static_cast<std::size_t>(i)] = row_maximum(rows->data() + i * spec_.vocab_size, spec_.vocab_size);
+    });
+    return std::span<const RowMaximum>(best);
+  }
+  if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
+  const Status found = profiler_.time(
+      StepOperation::kLogits, [&] { return backend_.argmax(output_weight(), input_, best); },
+      [&] {
+        OperationCost cost = matmul_cost<B>(output_weight(), count, false);
+        cost.bytes -= float_bytes(count, spec_.vocab_size);
+        return cost;
+      });
+  if (!found.ok()) return Unexpected{found};
+  return std::span<const RowMaximum>(best);
+}
+
 template <Backend B, KVFormat Format>
 Expected<std::span<const float>, Status> Transformer<B, Format>::logits(std::int64_t first, std::int64_t count) {
-  if (first < 0 || count < 0 || count > max_logit_rows_ || first > num_logit_rows_ - count) {
-    return Unexpected{Status{StatusCode::kInvalidArgument, "logits of rows that the step did not keep, or of too many at once",
-                             first + count, num_logit_rows_}};
-  }
-  const float* x = workspace_.normed.data() + first * spec_.hidden_size;
+  if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
   float* out = workspace_.logits.data();
-  if (const Status prepared = prepare(x, count, spec_.hidden_size); !prepared.ok()) return Unexpected{prepared};
-  backend_.stats().logit_rows += count;
-  const auto& weight = weights_.tied_output ? weights_.embedding : weights_.output;
-  const Status status = multiply(StepOperation::kLogits, weight, input_, count, nullptr, out, false);
+  const Status status = multiply(StepOperation::kLogits, output_weight(), input_, count, nullptr, out, false);
   if (!status.ok()) return Unexpected{status};
   if (spec_.logit_soft_cap > 0) {
     const Status capped = profiler_.time(

@@ -39,6 +39,12 @@ constexpr OperationCost quantize_cost(std::int64_t num_rows, std::int64_t cols) 
   return {.bytes = float_bytes(num_rows, cols) + QuantizedRows::bytes_for(num_rows, cols), .float_macs = num_rows * cols};
 }
 
+/// Rows normalised and quantised in one go.
+constexpr OperationCost normed_cost(std::int64_t num_rows, std::int64_t cols) noexcept {
+  OperationCost cost = quantize_cost(num_rows, cols);
+  return cost += {.float_macs = 2 * num_rows * cols};
+}
+
 /// Pairs of a row and a key that it sees, and keys that any row of a sequence sees.
 struct KeyCounts {
   std::int64_t pairs = 0;

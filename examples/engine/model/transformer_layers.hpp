@@ -31,36 +31,12 @@ Status Transformer<B, Format>::attention_block(std::int64_t index, const BatchPl
   const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
   const std::int64_t n = plan.num_tokens();
   const std::int64_t width = spec_.num_q_heads * spec_.head_dim;
-  if (const Status status = project_qkv(layer, plan); !status.ok()) return status;
-  if (const Status status = normalise_heads(layer.q_norm, workspace_.q, spec_.num_q_heads, n); !status.ok()) return status;
-  if (const Status status = normalise_heads(layer.k_norm, workspace_.k, spec_.num_kv_heads, n); !status.ok()) return status;
-  if (const Status status = rotate(index, plan, workspace_.q, spec_.num_q_heads); !status.ok()) return status;
-  if (const Status status = rotate(index, plan, workspace_.k, spec_.num_kv_heads); !status.ok()) return status;
-  if (const Status status = append(index, plan); !status.ok()) return status;
+  const bool as_codes = B::multiplies_codes(layer.q) && B::multiplies_codes(layer.k) && B::multiplies_codes(layer.v);
+  if (const Status status = prepare_normed(layer.attn_norm, n, as_codes); !status.ok()) return status;
+  if (const Status status = project_heads(index, plan); !status.ok()) return status;
   if (const Status status = attend(index, plan); !status.ok()) return status;
   if (const Status status = prepare(workspace_.attention.data(), n, width); !status.ok()) return status;
   return add_block_output(StepOperation::kOutput, layer.attn_output, input_, layer.post_attn_norm, n);
-}
-
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::project_qkv(const Layer& layer, const BatchPlan& plan) {
-  const std::int64_t n = plan.num_tokens();
-  if (const Status status = norm(layer.attn_norm, workspace_.hidden.data(), workspace_.normed.data(), n); !status.ok()) return status;
-  if (const Status status = prepare(workspace_.normed.data(), n, spec_.hidden_size); !status.ok()) return status;
-  const auto project = [&](const auto& weight, const std::vector<float>& bias, std::vector<float>& out) {
-    return multiply(StepOperation::kQkv, weight, input_, n, bias.empty() ? nullptr : bias.data(), out.data(), false);
-  };
-  if (const Status status = project(layer.q, layer.q_bias, workspace_.q); !status.ok()) return status;
-  if (const Status status = project(layer.k, layer.k_bias, workspace_.k); !status.ok()) return status;
-  return project(layer.v, layer.v_bias, workspace_.v);
-}
-
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::normalise_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_heads,
-                                               std::int64_t num_tokens) {
-  if (weight.empty()) return {};
-  return normalise({.x = heads.data(), .x_stride = spec_.head_dim, .weight = weight.data(), .out = heads.data(),
-                    .out_stride = spec_.head_dim, .num_rows = num_tokens * num_heads, .dim = spec_.head_dim, .eps = spec_.norm_epsilon});
 }
 
 /// Cosines and sines of the step's positions, for all layers.
@@ -81,18 +57,22 @@ Status Transformer<B, Format>::make_rope_tables(const BatchPlan& plan) {
 }
 
 template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::rotate(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads) {
+RopeArgs Transformer<B, Format>::rope_of_heads(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads,
+                                               std::int64_t num_heads) const {
   const RopeTables& rope = rope_of(index);
-  return profiler_.time(
-      StepOperation::kRope,
-      [&] {
-        return backend_.rope({.x = heads.data(), .token_stride = num_heads * spec_.head_dim, .num_tokens = plan.num_tokens(),
-                              .num_heads = num_heads, .head_dim = spec_.head_dim, .rotary_dim = spec_.rotary_dim,
-                              .positions = plan.positions.data(), .inv_freq = rope.inv_freq.data(), .pairing = spec_.traits.rope_pairing,
-                              .magnitude = rope.magnitude,
-                              .table = (has_window(index) ? workspace_.window_rope : workspace_.full_rope).data()});
-      },
-      [&] { return rows_cost(plan.num_tokens(), num_heads * spec_.rotary_dim, 2); });
+  return {.x = heads.data(), .token_stride = num_heads * spec_.head_dim, .num_tokens = plan.num_tokens(), .num_heads = num_heads,
+          .head_dim = spec_.head_dim, .rotary_dim = spec_.rotary_dim, .positions = plan.positions.data(),
+          .inv_freq = rope.inv_freq.data(), .pairing = spec_.traits.rope_pairing, .magnitude = rope.magnitude,
+          .table = (has_window(index) ? workspace_.window_rope : workspace_.full_rope).data()};
+}
+
+/// In place; no rows if the model has no such norm.
+template <Backend B, KVFormat Format>
+RmsNormArgs Transformer<B, Format>::norm_of_heads(const std::vector<float>& weight, std::vector<float>& heads,
+                                                  std::int64_t num_rows) const {
+  if (weight.empty()) return {};
+  return {.x = heads.data(), .x_stride = spec_.head_dim, .weight = weight.data(), .out = heads.data(), .out_stride = spec_.head_dim,
+          .num_rows = num_rows, .dim = spec_.head_dim, .eps = spec_.norm_epsilon};
 }
 
 template <Backend B, KVFormat Format>
@@ -106,17 +86,51 @@ KeyBias Transformer<B, Format>::key_bias_of(std::int64_t index) const {
 }
 
 template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::append(std::int64_t index, const BatchPlan& plan) {
-  const std::int64_t stride = spec_.num_kv_heads * spec_.head_dim;
-  return profiler_.time(
-      StepOperation::kAppend,
+HeadsArgs<typename B::Weight, typename Transformer<B, Format>::KV> Transformer<B, Format>::heads_args(std::int64_t index,
+                                                                                                      const BatchPlan& plan) {
+  const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
+  Workspace& w = workspace_;
+  const std::int64_t n = plan.num_tokens(), stride = spec_.num_kv_heads * spec_.head_dim;
+  const auto output = [](const std::vector<float>& bias, std::vector<float>& out, const auto& weight) {
+    return GemmOutput{.bias = bias.empty() ? nullptr : bias.data(), .out = out.data(), .out_stride = weight.rows};
+  };
+  return {.weights = {&layer.q, &layer.k, &layer.v},
+          .outputs = {output(layer.q_bias, w.q, layer.q), output(layer.k_bias, w.k, layer.k), output(layer.v_bias, w.v, layer.v)},
+          .norms = {norm_of_heads(layer.q_norm, w.q, n * spec_.num_q_heads), norm_of_heads(layer.k_norm, w.k, n * spec_.num_kv_heads)},
+          .ropes = {rope_of_heads(index, plan, w.q, spec_.num_q_heads), rope_of_heads(index, plan, w.k, spec_.num_kv_heads)},
+          .append = {.view = pool_.view(place_of(index).layer_in_page), .k = w.k.data(), .v = w.v.data(), .k_stride = stride,
+                     .v_stride = stride, .slots = group_of(index, plan).write_slots.data(), .num_tokens = n,
+                     .positions = plan.positions.data(), .key_bias = key_bias_of(index)}};
+}
+
+/// Queries, and keys and values in their pages.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::project_heads(std::int64_t index, const BatchPlan& plan) {
+  HeadsArgs<typename B::Weight, KV> args = heads_args(index, plan);
+  HeadTimes times;
+  if (profiler_.is_on()) args.times = &times;
+  const Status status = profiler_.time(
+      StepOperation::kQkv, [&] { return backend_.project_heads(input_, args); },
       [&] {
-        return backend_.append_kv(AppendKvArgs<KV>{.view = pool_.view(place_of(index).layer_in_page), .k = workspace_.k.data(),
-                                                   .v = workspace_.v.data(), .k_stride = stride, .v_stride = stride,
-                                                   .slots = group_of(index, plan).write_slots.data(), .num_tokens = plan.num_tokens(),
-                                                   .positions = plan.positions.data(), .key_bias = key_bias_of(index)});
-      },
-      [&] { return OperationCost{.bytes = float_bytes(plan.num_tokens(), 2 * stride) + plan.num_tokens() * bytes_per_key()}; });
+        OperationCost cost;
+        for (const auto* weight : args.weights) cost += matmul_cost<B>(*weight, plan.num_tokens(), false);
+        return cost;
+      });
+  list_parts_of_heads(args, times);
+  return status;
+}
+
+template <Backend B, KVFormat Format>
+void Transformer<B, Format>::list_parts_of_heads(const HeadsArgs<typename B::Weight, KV>& args, const HeadTimes& times) {
+  if (args.times == nullptr) return;
+  const std::int64_t n = args.append.num_tokens, num_heads = spec_.num_q_heads + spec_.num_kv_heads;
+  const auto part = [&](StepOperation operation, std::int64_t time_ns, const OperationCost& cost) {
+    profiler_.split(StepOperation::kQkv, operation, time_ns, cost);
+  };
+  if (times.norm_ns > 0) part(StepOperation::kNorm, times.norm_ns, rows_cost(n, num_heads * spec_.head_dim, 2));
+  part(StepOperation::kRope, times.rope_ns, rows_cost(n, num_heads * spec_.rotary_dim, 2));
+  part(StepOperation::kAppend, times.append_ns,
+       {.bytes = float_bytes(n, 2 * spec_.num_kv_heads * spec_.head_dim) + n * bytes_per_key()});
 }
 
 template <Backend B, KVFormat Format>
@@ -145,8 +159,8 @@ Status Transformer<B, Format>::attend(std::int64_t index, const BatchPlan& plan)
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::feed_forward_block(const Layer& layer, std::int64_t num_tokens) {
   Workspace& w = workspace_;
-  if (const Status status = norm(layer.ffn_norm, w.hidden.data(), w.normed.data(), num_tokens); !status.ok()) return status;
-  if (const Status status = prepare(w.normed.data(), num_tokens, spec_.hidden_size); !status.ok()) return status;
+  const bool as_codes = B::multiplies_codes(layer.gate) && B::multiplies_codes(layer.up);
+  if (const Status status = prepare_normed(layer.ffn_norm, num_tokens, as_codes); !status.ok()) return status;
   const GatedRows rows{.gate = w.gate.data(), .up = w.up.data(), .stride = spec_.ffn_size, .activation = spec_.traits.activation};
   const Status gated = profiler_.time(
       StepOperation::kGateUp, [&] { return backend_.gated_matmul(layer.gate, layer.up, input_, rows, layer.down, gated_input_); },
@@ -189,6 +203,18 @@ Status Transformer<B, Format>::prepare(const float* x, std::int64_t num_rows, st
   return profiler_.time(
       StepOperation::kQuantize, [&] { return backend_.prepare(x, cols, num_rows, cols, input_); },
       [&] { return quantize_cost(num_rows, cols); });
+}
+
+/// The normed residual stream as the input of the next matrices, `as_codes` alone if they multiply codes.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes) {
+  const std::int64_t width = spec_.hidden_size;
+  const RmsNormArgs args{.x = workspace_.hidden.data(), .x_stride = width, .weight = weight.data(),
+                         .out = as_codes ? nullptr : workspace_.normed.data(), .out_stride = width, .num_rows = num_rows, .dim = width,
+                         .eps = spec_.norm_epsilon};
+  return profiler_.time(
+      StepOperation::kNormQuantize, [&] { return backend_.prepare_normed(args, input_); },
+      [&] { return normed_cost(num_rows, width); });
 }
 
 /// out [num_rows, weight.rows] (+)= weight * input + bias

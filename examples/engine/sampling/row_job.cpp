@@ -52,6 +52,14 @@ void find_logprobs(const RowJob& job, RowResult& result) noexcept {
   result.top.resize(static_cast<std::size_t>(law->top(result.top)));
 }
 
+void clear(RowResult& result) noexcept {
+  result.error.reset();
+  result.token = 0;
+  result.logprob = 0;
+  result.top.clear();
+  result.continuations.clear();
+}
+
 }  // namespace
 
 void RowResult::prepare(const RowJob& job) {
@@ -61,11 +69,7 @@ void RowResult::prepare(const RowJob& job) {
 }
 
 void run_row(const RowJob& job, std::span<std::byte> scratch, RowResult& result) noexcept {
-  result.error.reset();
-  result.token = 0;
-  result.logprob = 0;
-  result.top.clear();
-  result.continuations.clear();
+  clear(result);
   if (job.idle) return;
   if (job.num_continuations > 0) {
     find_continuations(job, scratch, result);
@@ -73,6 +77,24 @@ void run_row(const RowJob& job, std::span<std::byte> scratch, RowResult& result)
     draw(job, scratch, result);
   }
   if (!result.error && (job.wants_logprob || job.num_top > 0)) find_logprobs(job, result);
+}
+
+bool wants_maximum(const RowJob& job) noexcept {
+  const bool wants_more = job.wants_logprob || job.num_top > 0 || job.num_continuations > 0;
+  return job.idle || (job.args.params.greedy() && !adjusts(job.args) && !wants_more);
+}
+
+void take_maximum(const RowJob& job, const RowMaximum& maximum, RowResult& result) noexcept {
+  clear(result);
+  if (job.idle) return;
+  const auto id = static_cast<TokenId>(maximum.col());
+  if (maximum.is_bad()) {
+    result.error = SampleError{SampleError::Kind::kBadLogit, id};
+  } else if (maximum.value() == -std::numeric_limits<float>::infinity()) {
+    result.error = SampleError{SampleError::Kind::kNothingAllowed};
+  } else {
+    result.token = id;
+  }
 }
 
 }  // namespace kvpage::engine

@@ -1,6 +1,7 @@
 /// \file RowJob and RowResult: what is wanted of one row of logits, and what came out. A pure function of the row and the job.
 #pragma once
 
+#include <kvpage/kernels/gemm/row_maximum.hpp>
 #include <kvpage/kernels/sample/cpu.hpp>
 #include <kvpage/kernels/sample/log_probs.hpp>
 
@@ -43,5 +44,10 @@ struct RowResult {
 
 /// Does the job. Requires: `scratch` as for sample_row; result.prepare(job). Threads: any. No allocation.
 void run_row(const RowJob& job, std::span<std::byte> scratch, RowResult& result) noexcept;
+
+/// Whether the largest logit of the row is all that the job asks for: a greedy draw, or none, from logits as they are.
+bool wants_maximum(const RowJob& job) noexcept;
+/// run_row of such a job, given the maximum. Requires: wants_maximum(job).
+void take_maximum(const RowJob& job, const RowMaximum& maximum, RowResult& result) noexcept;
 
 }  // namespace kvpage::engine

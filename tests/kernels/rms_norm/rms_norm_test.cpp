@@ -2,10 +2,12 @@
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
 
+#include <kvpage/kernels/quantize_rows/cpu.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rms_norm/reference.hpp>
 
 #include <cmath>
+#include <cstring>
 
 namespace {
 using namespace kvpage;
@@ -119,4 +121,44 @@ TEST_CASE("rms_norm.bad_launches_are_refused", "[rms_norm]") {
   REQUIRE(refused([](RmsNormArgs& a) { a.out_stride = 15; }));
   REQUIRE(refused([](RmsNormArgs& a) { a.residual_stride = 15; }));
   REQUIRE(refused([](RmsNormArgs& a) { a.eps = NAN; }));
+}
+
+TEST_CASE("rms_norm.quantised_rows_are_those_of_quantize_rows", "[rms_norm]") {
+  for (const std::int64_t dim : {1, 16, 31, 32, 48, 576, 2880}) {
+    for (const bool with_residual : {false, true}) {
+      const Case c(9, dim, static_cast<std::uint32_t>(dim));
+      const std::int64_t row_groups = QuantizedRows::groups_for(dim);
+      for (const Isa isa : kvpage_test::runnable_isas()) {
+        const auto normed = run(c, isa, 1, with_residual);
+        // Both start from the same bytes, so that padding of a row counts too.
+        std::vector<QuantizedGroup> expected(static_cast<std::size_t>(9 * row_groups)), got = expected;
+        Cpu cpu({.num_threads = 3, .isa = isa});
+        REQUIRE(quantize_rows(cpu, {normed.data(), dim, 9, {expected.data(), 9, dim, row_groups}}).ok());
+        for (const bool keeps_floats : {false, true}) {
+          std::vector<float> out(normed.size());
+          RmsNormArgs args = c.args(keeps_floats ? out.data() : nullptr, with_residual);
+          args.quantized_out = {got.data(), 9, dim, row_groups};
+          CAPTURE(dim, with_residual, isa_name(isa), keeps_floats);
+          REQUIRE(rms_norm(cpu, args).ok());
+          REQUIRE(std::memcmp(got.data(), expected.data(), got.size() * sizeof(QuantizedGroup)) == 0);
+          if (keeps_floats) REQUIRE(kvpage_test::same_bits(out, normed));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rms_norm.quantised_rows_of_another_shape_are_refused", "[rms_norm]") {
+  const Case c(4, 64, 1);
+  std::vector<QuantizedGroup> groups(8);
+  Cpu cpu({.num_threads = 1});
+  RmsNormArgs args = c.args(nullptr, false);
+  REQUIRE_FALSE(rms_norm(cpu, args).ok());
+  args.quantized_out = {groups.data(), 3, 64, 2};
+  REQUIRE(rms_norm(cpu, args).code() == StatusCode::kCapacity);
+  args.quantized_out = {groups.data(), 4, 32, 2};
+  REQUIRE(rms_norm(cpu, args).code() == StatusCode::kInvalidArgument);
+  args.quantized_out = {groups.data(), 4, 64, 2};
+  REQUIRE(rms_norm(cpu, args).ok());
+  REQUIRE_FALSE(reference::rms_norm(args).ok());
 }

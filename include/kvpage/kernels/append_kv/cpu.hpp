@@ -77,34 +77,55 @@ void append_vector(const PagedKVView<KV>& view, KVSlot slot, std::int64_t head, 
   }
 }
 
-/// Writes the keys and values of token `i`.
-template <KVStorage KV>
-void append_token(const AppendKvArgs<KV>& args, std::int64_t i, StoreHalves store_halves) noexcept {
-  const KVSlot slot = args.slots[i];
-  if (slot == kNoSlot) return;
-  const std::int64_t head_dim = args.view.dims.head_dim;
-  float row[kMaxHeadDim];
-  float bias[kMaxHeadDim];
-  for (std::int64_t head = 0; head < args.view.dims.num_kv_heads; ++head) {
-    std::copy_n(args.k + i * args.k_stride + head * head_dim, head_dim, row);
-    if (takes_out_key_bias<KV> && args.key_bias) {
-      turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, head_dim, bias);
-      for (std::int64_t d = 0; d < head_dim; ++d) row[d] -= bias[d];
-    }
-    append_vector<true>(args.view, slot, head, row, store_halves);
-    std::copy_n(args.v + i * args.v_stride + head * head_dim, head_dim, row);
-    append_vector<false>(args.view, slot, head, row, store_halves);
-  }
-}
 }  // namespace detail
+
+/// Writes keys or values of one head on the calling thread: for an epilogue of another kernel.
+template <KVStorage KV>
+class AppendHead {
+ public:
+  explicit AppendHead(const Cpu& cpu) noexcept : store_halves_(cpu.select(IsaTable<detail::StoreHalves>{KVPAGE_ISA_TABLE(store_halves)})) {}
+
+  /// Keys of `head` of tokens [begin, end) of a launch that `validate` accepts.
+  void keys(const AppendKvArgs<KV>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
+    const std::int64_t head_dim = args.view.dims.head_dim;
+    float row[kMaxHeadDim];
+    float bias[kMaxHeadDim];
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (args.slots[i] == kNoSlot) continue;
+      std::copy_n(args.k + i * args.k_stride + head * head_dim, head_dim, row);
+      if (takes_out_key_bias<KV> && args.key_bias) {
+        turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, head_dim, bias);
+        for (std::int64_t d = 0; d < head_dim; ++d) row[d] -= bias[d];
+      }
+      detail::append_vector<true>(args.view, args.slots[i], head, row, store_halves_);
+    }
+  }
+
+  /// The same of values.
+  void values(const AppendKvArgs<KV>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
+    const std::int64_t head_dim = args.view.dims.head_dim;
+    float row[kMaxHeadDim];
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (args.slots[i] == kNoSlot) continue;
+      std::copy_n(args.v + i * args.v_stride + head * head_dim, head_dim, row);
+      detail::append_vector<false>(args.view, args.slots[i], head, row, store_halves_);
+    }
+  }
+
+ private:
+  detail::StoreHalves store_halves_;
+};
 
 /// See AppendKvArgs. Threads: one launch at a time per Cpu; tokens are spread over the workers.
 template <KVStorage KV>
 [[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
-  const auto store_halves = cpu.select(IsaTable<detail::StoreHalves>{KVPAGE_ISA_TABLE(store_halves)});
+  const AppendHead<KV> append(cpu);
   cpu.parallel_for(args.num_tokens, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t i = begin; i < end; ++i) detail::append_token(args, i, store_halves);
+    for (std::int64_t head = 0; head < args.view.dims.num_kv_heads; ++head) {
+      append.keys(args, head, begin, end);
+      append.values(args, head, begin, end);
+    }
   });
   return {};
 }

@@ -16,6 +16,10 @@ using StoreBlock = void (*)(const float* sums, std::int64_t num_rows, std::int64
 using GluBlock = void (*)(const PackedGluArgs& args, const float* gate, const float* up, std::int64_t panel, std::int64_t first_row,
                           std::int64_t num_rows);
 
+/// Column of the largest of `num_cols` <= 32 sums, the lowest among equal ones, and its value; of the first that is NaN or +infinity if any
+/// is.
+using PanelMaximum = int (*)(const float* sums, std::int64_t num_cols, float* value);
+
 }  // namespace detail
 KVPAGE_END_NAMESPACE
 

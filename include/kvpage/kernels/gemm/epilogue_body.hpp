@@ -40,4 +40,21 @@ inline void glu_block(const PackedGluArgs& args, const float* gate, const float*
     }
   }
 }
+
+/// The contract is PanelMaximum.
+inline int panel_maximum(const float* sums, std::int64_t num_cols, float* value) {
+  const FloatLanes infinity = broadcast(__builtin_inff());
+  const FloatLanes none = sub(zero(), infinity);
+  const FloatLanes low = num_cols < 16 ? select(first_lanes(static_cast<int>(num_cols)), load(sums), none) : load(sums);
+  const FloatLanes high = num_cols < 32 ? select(first_lanes(num_cols > 16 ? static_cast<int>(num_cols) - 16 : 0), load(sums + 16), none)
+                                        : load(sums + 16);
+  std::uint32_t found = ~(mask_bits(less(low, infinity)) | mask_bits(less(high, infinity)) << 16);  // NaN is less than nothing
+  if (found == 0) {
+    const FloatLanes maximum = broadcast(reduce_max(max(low, high)));
+    found = mask_bits(equal(low, maximum)) | mask_bits(equal(high, maximum)) << 16;
+  }
+  const int col = __builtin_ctz(found);
+  *value = sums[col];
+  return col;
+}
 #endif

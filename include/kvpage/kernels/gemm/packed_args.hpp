@@ -1,4 +1,4 @@
-/// \file PackedGemmArgs and PackedGluArgs: rows of activations times packed matrices.
+/// \file PackedGemmArgs, JointGemmArgs and PackedGluArgs: rows of activations times packed matrices.
 #pragma once
 
 #include <kvpage/exec/gate_activation.hpp>
@@ -27,6 +27,22 @@ struct PackedGemmArgs {
   float* out = nullptr;         // [num_rows, N]
   std::int64_t out_stride = 0;  ///< floats from one row to the next
   bool accumulate = false;      ///< add to what `out` holds (residual connections)
+};
+
+/// Where the outputs of one matrix go; the meaning is that of PackedGemmArgs.
+struct GemmOutput {
+  const float* bias = nullptr;  // [N] or null
+  float* out = nullptr;         // [num_rows, N]
+  std::int64_t out_stride = 0;  ///< floats from one row to the next
+  bool accumulate = false;
+};
+
+/// Several matrices that read the same rows, in one launch: of each what PackedGemmArgs gives, bit for bit. They may have different N and
+/// formats; small ones share the workers.
+struct JointGemmArgs {
+  std::span<const PackedWeight> weights{};  // [num_matrices]
+  GemmInput input{};
+  std::span<const GemmOutput> outputs{};    // [num_matrices]
 };
 
 /// out = activation(x * gate^T) * (x * up^T), optionally quantised at once for the next matrix: what gemm, gemm, glu and
@@ -64,13 +80,21 @@ inline Status validate(const PackedWeight& weight, const GemmInput& input) noexc
 }
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const PackedGemmArgs& args) noexcept {
+inline Status validate(const JointGemmArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
-  if (const Status status = validate(args.weight, args.input); !status.ok() || args.input.num_rows == 0) return status;
-  if (args.out == nullptr) return invalid("gemm: out is null", 0, 1);
-  if (args.out_stride < args.weight.rows) return invalid("gemm: out_stride is smaller than N", args.out_stride, args.weight.rows);
+  if (args.weights.size() != args.outputs.size()) {
+    return invalid("gemm: every matrix has one output", std::ssize(args.outputs), std::ssize(args.weights));
+  }
+  for (std::size_t i = 0; i < args.weights.size(); ++i) {
+    const PackedWeight& weight = args.weights[i];
+    const GemmOutput& output = args.outputs[i];
+    if (const Status status = validate(weight, args.input); !status.ok()) return status;
+    if (args.input.num_rows == 0) continue;
+    if (output.out == nullptr) return invalid("gemm: out is null", 0, 1);
+    if (output.out_stride < weight.rows) return invalid("gemm: out_stride is smaller than N", output.out_stride, weight.rows);
+  }
   return {};
 }
 

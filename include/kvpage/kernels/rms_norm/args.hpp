@@ -1,13 +1,15 @@
-/// \file RmsNormArgs: root-mean-square normalisation of rows, with an optional residual.
+/// \file RmsNormArgs: root-mean-square normalisation of rows, with an optional residual, quantised at once if a matrix comes next.
 #pragma once
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
+#include <kvpage/exec/quantized_rows.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
 ///
+/// With `quantized_out` the rows are quantised too, or only: what quantize_rows makes of `out`, bit for bit.
 /// Serves norms before a block, norms after it (with `residual`), and the per-head norm of queries and keys (a row is a head).
 /// Requires: `out` is `x`, is `residual`, or overlaps neither.
 /// Ensures: a row's bits depend on that row, its residual and the weight alone.
@@ -18,11 +20,12 @@ struct RmsNormArgs {
   const float* weight = nullptr;    // [dim]
   const float* residual = nullptr;  // [num_rows, dim] or null
   std::int64_t residual_stride = 0;
-  float* out = nullptr;  // [num_rows, dim]
+  float* out = nullptr;  // [num_rows, dim] or null
   std::int64_t out_stride = 0;
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
   float eps = 1e-6f;
+  QuantizedRows quantized_out{};  // [>= num_rows, dim] or without memory
 };
 
 /// The error of a launch that cannot run, or ok.
@@ -33,13 +36,21 @@ inline Status validate(const RmsNormArgs& args) noexcept {
   if (args.num_rows < 0) return invalid("rms_norm: num_rows is negative", args.num_rows, 0);
   if (args.num_rows == 0) return {};
   if (args.dim <= 0) return invalid("rms_norm: dim must be positive", args.dim, 1);
-  if (args.x == nullptr || args.weight == nullptr || args.out == nullptr) {
-    return invalid("rms_norm: x, weight or out is null", 0, 1);
-  }
+  const bool quantizes = args.quantized_out.groups != nullptr;
+  if (args.x == nullptr || args.weight == nullptr) return invalid("rms_norm: x or weight is null", 0, 1);
+  if (args.out == nullptr && !quantizes) return invalid("rms_norm: out is null", 0, 1);
   if (args.x_stride < args.dim) return invalid("rms_norm: x_stride is smaller than dim", args.x_stride, args.dim);
-  if (args.out_stride < args.dim) return invalid("rms_norm: out_stride is smaller than dim", args.out_stride, args.dim);
+  if (args.out != nullptr && args.out_stride < args.dim) {
+    return invalid("rms_norm: out_stride is smaller than dim", args.out_stride, args.dim);
+  }
   if (args.residual != nullptr && args.residual_stride < args.dim) {
     return invalid("rms_norm: residual_stride is smaller than dim", args.residual_stride, args.dim);
+  }
+  if (quantizes && args.quantized_out.cols != args.dim) {
+    return invalid("rms_norm: quantized_out has another dim", args.quantized_out.cols, args.dim);
+  }
+  if (quantizes && args.quantized_out.num_rows < args.num_rows) {
+    return {StatusCode::kCapacity, "rms_norm: quantized_out has too few rows", args.num_rows, args.quantized_out.num_rows};
   }
   if (!(args.eps >= 0.0f)) return invalid("rms_norm: eps must not be negative or NaN", static_cast<std::int64_t>(-1), 0);
   return {};

@@ -8,9 +8,12 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace reference {
 
-/// Obvious loops in double; the contract is RmsNormArgs.
+/// Obvious loops in double; the contract is RmsNormArgs, without quantized_out.
 inline Status rms_norm(const RmsNormArgs& args) {
   if (const Status status = validate(args); !status.ok()) return status;
+  if (args.num_rows > 0 && args.quantized_out.groups != nullptr) {
+    return {StatusCode::kInvalidArgument, "reference::rms_norm: rows stay floats here, leave quantized_out empty"};
+  }
   for (std::int64_t r = 0; r < args.num_rows; ++r) {
     const float* x = args.x + r * args.x_stride;
     double sum = 0;

@@ -33,22 +33,35 @@ inline Status rope_table(Cpu& cpu, const RopeTableArgs& args) {
   return {};
 }
 
-/// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
-inline Status rope(Cpu& cpu, const RopeArgs& args) {
-  if (const Status status = validate(args); !status.ok()) return status;
-  using Rotate = void (*)(const RopeArgs&, float*, const float*, const float*);
-  const Rotate rotate = args.pairing == RopePairing::kHalf ? cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_half_token)})
-                                                           : cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_adjacent_token)});
-  cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
+/// Rotates tokens on the calling thread: for an epilogue of another kernel.
+class RopeTokens {
+ public:
+  RopeTokens(const Cpu& cpu, RopePairing pairing) noexcept
+      : rotate_(pairing == RopePairing::kHalf ? cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_half_token)})
+                                              : cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_adjacent_token)})) {}
+
+  /// Tokens [begin, end) of a launch that `validate` accepts, with the pairing of the constructor.
+  void operator()(const RopeArgs& args, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t num_pairs = args.rotary_dim / 2;
     float own[kMaxRotaryDim];
     for (std::int64_t t = begin; t < end; ++t) {
       const float* row = own;
       if (args.table != nullptr) row = args.table + t * args.rotary_dim;
       else detail::rope_row(args.positions[t], args.inv_freq, num_pairs, args.magnitude, own);
-      rotate(args, args.x + t * args.token_stride, row, row + num_pairs);
+      rotate_(args, args.x + t * args.token_stride, row, row + num_pairs);
     }
-  });
+  }
+
+ private:
+  using Rotate = void (*)(const RopeArgs&, float*, const float*, const float*);
+  Rotate rotate_;
+};
+
+/// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
+inline Status rope(Cpu& cpu, const RopeArgs& args) {
+  if (const Status status = validate(args); !status.ok()) return status;
+  const RopeTokens rotate(cpu, args.pairing);
+  cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) { rotate(args, begin, end); });
   return {};
 }
 
