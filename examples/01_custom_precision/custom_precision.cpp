@@ -1,12 +1,14 @@
 /// \file A weight format and a KV precision of one's own, through the packed kernels on every instruction set: the results
 /// against the oracle and bit for bit against each other, the speed beside the nearest shipped format.
 ///
+/// What a user writes is one file each: nibbles64.hpp, the weight format, and grouped_bytes_kv.hpp, the KV precision. This file
+/// runs them as it would any other; support/ holds random operands and a stopwatch.
 /// Arguments: none; --check (no speed); --json (speed as one figure per line).
-#include "01_custom_precision/attention_case.hpp"
 #include "01_custom_precision/grouped_bytes_kv.hpp"
-#include "01_custom_precision/nearest_shipped.hpp"
 #include "01_custom_precision/nibbles64.hpp"
-#include "01_custom_precision/speed.hpp"
+#include "01_custom_precision/support/attention_case.hpp"
+#include "01_custom_precision/support/nearest_shipped.hpp"
+#include "01_custom_precision/support/speed.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 /// \file One sequence of random keys and values in some KV format, and attention over it.
 #pragma once
 
-#include "01_custom_precision/packed_matrix.hpp"
+#include "01_custom_precision/support/packed_matrix.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/cache/kv_pool.hpp>
