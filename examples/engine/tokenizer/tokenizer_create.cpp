@@ -48,15 +48,15 @@ Expected<MergeTable, TokenizerError> read_merges(const TokenizerData& data, cons
   std::string bytes;
   for (std::size_t rank = 0; rank < data.merges.size(); ++rank) {
     const std::string_view merge = data.merges[rank];
-    const std::string item = "merge " + std::to_string(rank);
+    const auto item = [rank] { return "merge " + std::to_string(rank); };
     const std::size_t space = merge.find(' ', 1);  // a left side that is itself a bare space keeps it
-    if (space == std::string_view::npos) return Unexpected{broken(item, "two pieces with a space between them", printable(merge))};
+    if (space == std::string_view::npos) return Unexpected{broken(item(), "two pieces with a space between them", printable(merge))};
     const TokenId left = find_piece(vocab, merge.substr(0, space), bytes);
     const TokenId right = find_piece(vocab, merge.substr(space + 1), bytes);
     const bool sides = left != kNoToken && right != kNoToken;
-    const TokenId whole = sides ? vocab.find(std::string(vocab.bytes(left)).append(vocab.bytes(right))) : kNoToken;
+    const TokenId whole = sides ? vocab.find(bytes.assign(vocab.bytes(left)).append(vocab.bytes(right))) : kNoToken;
     if (whole == kNoToken) {
-      return Unexpected{broken(item, "both pieces and the two joined in the vocabulary", printable(merge))};
+      return Unexpected{broken(item(), "both pieces and the two joined in the vocabulary", printable(merge))};
     }
     table.insert(left, right, {static_cast<std::uint32_t>(rank), whole});
   }

@@ -51,15 +51,15 @@ Expected<Vocab, TokenizerError> Vocab::create(const TokenizerData& data) {
   vocab.offsets_.push_back(0);
   for (std::size_t i = 0; i < size; ++i) {
     const TokenType type = vocab.types_[i];
-    const std::string item = "token " + std::to_string(i);
+    const auto item = [i] { return "token " + std::to_string(i); };
     if (!is_token_type(type)) {
-      return Unexpected{TokenizerError{item, "a type from 1 to 6", std::to_string(static_cast<int>(type)), kBrokenFile}};
+      return Unexpected{TokenizerError{item(), "a type from 1 to 6", std::to_string(static_cast<int>(type)), kBrokenFile}};
     }
     if (!vocab.append_piece(data.kind, data.pieces[i], type)) {
-      return Unexpected{TokenizerError{item + ", a byte token", "<0xNN>", printable(data.pieces[i]), kBrokenFile}};
+      return Unexpected{TokenizerError{item() + ", a byte token", "<0xNN>", printable(data.pieces[i]), kBrokenFile}};
     }
     if (vocab.arena_.size() > std::numeric_limits<std::uint32_t>::max()) {
-      return Unexpected{TokenizerError{item, "less than 4 GiB of pieces", std::to_string(vocab.arena_.size()) + " bytes", kBrokenFile}};
+      return Unexpected{TokenizerError{item(), "less than 4 GiB of pieces", std::to_string(vocab.arena_.size()) + " bytes", kBrokenFile}};
     }
     vocab.offsets_.push_back(static_cast<std::uint32_t>(vocab.arena_.size()));
   }
