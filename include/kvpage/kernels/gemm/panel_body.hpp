@@ -120,7 +120,7 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
   constexpr PanelLayout kLayout{kShape};
   constexpr bool kWhole = kCount == 8;
   // Tiles of few rows wait for memory, which is fastest in ascending order: the scales lie before the codes.
-  constexpr bool kScalesFirst = kRows <= 2 && !kLayout.has_nibbles();
+  constexpr bool kScalesFirst = kRows <= 2;
   FloatLanes scale[kHalves];
   IntLanes dots[kRows][kHalves];
   KVPAGE_UNROLL
