@@ -22,7 +22,13 @@ KVPAGE_HD constexpr std::uint32_t load_u32(const std::byte* field) noexcept {
   return static_cast<std::uint32_t>(load_u16(field)) | static_cast<std::uint32_t>(load_u16(field + 2)) << 16;
 }
 
-KVPAGE_HD constexpr float load_half(const std::byte* field) noexcept { return decode_half(load_u16(field)); }
+/// decode_half; at once for what nearly all scales are, a normal half.
+KVPAGE_HD constexpr float load_half(const std::byte* field) noexcept {
+  const std::uint16_t code = load_u16(field);
+  const std::uint32_t magnitude = code & 0x7FFFu;
+  if (magnitude - 0x0400u >= 0x7800u) return decode_half(code);
+  return bits_to_float((code & 0x8000u) << 16 | ((magnitude << 13) + 0x3800'0000u));
+}
 
 /// True unless the 16-bit IEEE field is NaN or infinite.
 KVPAGE_HD constexpr bool half_is_finite(const std::byte* field) noexcept { return (load_u16(field) & 0x7C00u) != 0x7C00u; }

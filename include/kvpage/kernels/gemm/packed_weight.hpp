@@ -53,8 +53,7 @@ inline std::int64_t pack_panel(const PanelKernels& kernels, const WeightView& vi
   for (std::int64_t r = first; r < std::min(view.rows, first + kPanelRows); ++r) {
     const std::byte* block = view.row(r);
     for (std::int64_t s = 0; s < num_steps; ++s, block += kernels.block_bytes) {
-      if (!kernels.scales_finite(block)) return r;
-      kernels.write(block, static_cast<int>(r - first), dst + s * kernels.step_bytes);
+      if (!kernels.write(block, static_cast<int>(r - first), dst + s * kernels.step_bytes)) return r;
     }
   }
   return -1;

@@ -4,6 +4,7 @@
 #include <kvpage/kernels/gemm/panel_layout.hpp>
 #include <kvpage/precision/minifloat.hpp>
 
+#include <bit>
 #include <cstring>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -17,10 +18,8 @@ struct PanelCodec {
   /// Writes row `row` < 32 of the step. Requires: the step's bytes were zero, or held this row before.
   static void write(const PanelBlock& block, int row, std::byte* step) noexcept {
     if constexpr (kShape.has_super_scale()) {
-      write_number<std::uint16_t>(step, row, encode_half(block.super_scale));
-      if constexpr (kShape.has_minimum) {
-        write_number(step + kLayout.super_minimum_offset(), row, encode_half(block.super_minimum));
-      }
+      write_number(step, row, half_of(block.super_scale));
+      if constexpr (kShape.has_minimum) write_number(step + kLayout.super_minimum_offset(), row, half_of(block.super_minimum));
     }
     for (int g = 0; g < kLayout.groups(); ++g) write_group(block, g, row, step);
     for (int s = 0; s < kLayout.sub_blocks(); ++s) {
@@ -52,6 +51,15 @@ struct PanelCodec {
     return value;
   }
 
+  /// encode_half; at once for what nearly all scales are, a normal half.
+  static std::uint16_t half_of(float value) noexcept {
+    constexpr std::uint32_t kLeast = 0x38800000u, kBeyond = 0x47800000u;  // 2^-14, 2^16
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude - kLeast >= kBeyond - kLeast || (bits & 0x1fffu) != 0) return encode_half(value);
+    return static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | (magnitude - (kLeast - 0x00800000u)) >> 13);
+  }
+
   static void write_group(const PanelBlock& block, int g, int row, std::byte* step) noexcept {
     std::byte* scales = step + kLayout.scale_offset(g);
     std::byte* minima = scales + kLayout.minimum_distance();
@@ -62,8 +70,8 @@ struct PanelCodec {
       write_number(scales, row, block.scale[g]);
       if constexpr (kShape.has_minimum) write_number(minima, row, block.minimum[g]);
     } else {
-      write_number(scales, row, encode_half(block.scale[g]));
-      if constexpr (kShape.has_minimum) write_number(minima, row, encode_half(block.minimum[g]));
+      write_number(scales, row, half_of(block.scale[g]));
+      if constexpr (kShape.has_minimum) write_number(minima, row, half_of(block.minimum[g]));
     }
   }
 

@@ -20,11 +20,10 @@ struct PanelKernels {
   std::int64_t step_bytes;       ///< of 32 rows
   std::int64_t block_bytes;      ///< of one row and step in the file's format
   IsaTable<detail::PanelTile> tiles;
-  /// Writes one step of one row from the file's format.
-  void (*write)(const std::byte* block, int row, std::byte* step) noexcept;
+  /// Writes one step of one row from the file's format. False: one of its scales is NaN or infinite.
+  bool (*write)(const std::byte* block, int row, std::byte* step) noexcept;
   /// Reads one step of one row as floats [step_cols].
   void (*read)(const std::byte* step, int row, float* out) noexcept;
-  bool (*scales_finite)(const std::byte* block) noexcept;
 };
 
 /// Rows of a tile that all paths of a Cpu can run.
@@ -39,15 +38,17 @@ constexpr int max_tile_rows(Isa isa) noexcept {
 
 namespace detail {
 template <PanelWeight W>
-void write_panel_row(const std::byte* block, int row, std::byte* step) noexcept {
+bool write_panel_row(const std::byte* block, int row, std::byte* step) noexcept {
   PanelBlock unpacked{};
   W::unpack(block, unpacked);
   PanelCodec<W::kPanel>::write(unpacked, row, step);
+  return W::scales_finite(block);
 }
 
 template <PlainWeight W>
-void write_plain_row(const std::byte* element, int row, std::byte* step) noexcept {
+bool write_plain_row(const std::byte* element, int row, std::byte* step) noexcept {
   std::memcpy(step + row * W::kBlockBytes, element, static_cast<std::size_t>(W::kBlockBytes));
+  return W::scales_finite(element);
 }
 
 template <PlainWeight W>
@@ -68,8 +69,7 @@ inline constexpr PanelKernels kPanelKernels = [] {
                         W::kBlockBytes,
                         {KVPAGE_ISA_TABLE(panel_tile<W::kPanel>)},
                         &detail::write_panel_row<W>,
-                        &detail::PanelCodec<W::kPanel>::read,
-                        &W::scales_finite};
+                        &detail::PanelCodec<W::kPanel>::read};
   } else {
     return PanelKernels{W::kName,
                         false,
@@ -78,8 +78,7 @@ inline constexpr PanelKernels kPanelKernels = [] {
                         W::kBlockBytes,
                         {KVPAGE_ISA_TABLE(plain_tile<W::kPlainElement>)},
                         &detail::write_plain_row<W>,
-                        &detail::read_plain_row<W>,
-                        &W::scales_finite};
+                        &detail::read_plain_row<W>};
   }
 }();
 
