@@ -12,6 +12,8 @@
 #include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/softmax_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/queries_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 

@@ -27,12 +27,12 @@ constexpr std::int64_t tile_tokens(std::int64_t padded_dim, std::int64_t group) 
   return std::max<std::int64_t>(1, most_rows / group);
 }
 
-/// Strides of the bytes that the kernel reads: a page of the pool, or the staged copy of a step.
+/// Strides of the bytes that the kernel reads: a page of the pool, or the staged copy of a pair of steps.
 template <KVStorage KV>
 void set_strides(AttentionLaunch& launch) noexcept {
   using Key = KernelKey<typename KV::Key>;
   using Value = KernelValue<typename KV::Value>;
-  const std::int64_t tokens = launch.staged ? kAttentionStepTokens : launch.block_size;
+  const std::int64_t tokens = launch.staged ? kAttentionPairTokens : launch.block_size;
   launch.key_unit = Key::kBits == 4 ? 4 : Key::kDotDims * Key::kBits / 8;
   launch.key_stride = tokens * launch.key_unit;
   launch.value_stride = launch.padded_dim * Value::kBits / 8;

@@ -10,9 +10,11 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// Scores, softmax and values advance by this many absolute positions, whatever the block size: the key bias' page.
+/// The softmax advances by this many absolute positions, whatever the block size: the key bias' page.
 inline constexpr std::int64_t kAttentionStepTokens = kKeyBiasPageTokens;
-/// Absolute positions per partial result; partial results are folded in ascending order. Both numbers decide bits.
+/// Two steps are scored, weighted and added together.
+inline constexpr std::int64_t kAttentionPairTokens = 2 * kAttentionStepTokens;
+/// Absolute positions per partial result; partial results are folded in ascending order. These numbers decide bits.
 inline constexpr std::int64_t kAttentionSplitTokens = 256;
 
 namespace detail {
@@ -155,17 +157,18 @@ struct AttentionRows {
   AttentionRows from(std::int64_t row, std::int64_t padded_dim) const noexcept { return {max + row, sum + row, out + row * padded_dim}; }
 };
 
-/// The keys of a step that a row sees: [begin, end) of 0..32.
+/// The keys of a pair of steps that a row sees: [begin, end) of 0..64.
 struct VisibleKeys {
   std::int32_t begin = 0, end = 0;
 };
 
-/// One step's codes: two halves of 16 keys each.
-struct AttentionStep {
-  const std::byte* keys[2] = {};
-  const std::byte* values[2] = {};
-  const std::uint16_t* key_params[2] = {};
-  const std::uint16_t* value_params[2] = {};
+/// The codes of a pair of steps: halves of 16 keys each.
+struct AttentionPair {
+  static constexpr std::int64_t kHalves = kAttentionPairTokens / 16;
+  const std::byte* keys[kHalves] = {};
+  const std::byte* values[kHalves] = {};
+  const std::uint16_t* key_params[kHalves] = {};
+  const std::uint16_t* value_params[kHalves] = {};
 };
 
 /// What all tiles of a launch share.
@@ -188,8 +191,8 @@ struct AttentionLaunch {
   float softcap = 0.0f;               ///< times log2(e)
   std::int64_t window = 0;
   KeyBias key_bias{};
-  bool staged = false;  ///< pages are not in the kernel's order: each step is copied into it first
-  /// Copies positions [begin, end) of step `step` to `page`, in the kernel's order. Only called when staged.
+  bool staged = false;  ///< pages are not in the kernel's order: each pair of steps is copied into it first
+  /// Copies positions [begin, end) of a pair of steps to `page`, in the kernel's order. Only called when staged.
   void (*stage)(const void* view, const AttentionTile& tile, std::int64_t begin, std::int64_t end, std::byte* page) = nullptr;
   const void* view = nullptr;
   KVLayerMap stage_map;  ///< of the staged page
@@ -203,12 +206,12 @@ struct AttentionScratch {
   float* q_scale = nullptr;            // [rows]
   std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
   float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
-  float* scores = nullptr;             // [rows, 32]
+  float* scores = nullptr;             // [rows, 64], of the current pair of steps; then its weights
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
-  float* value_params = nullptr;       // [2 * groups, 32]
+  float* value_params = nullptr;       // [2 * groups, 64]
   std::byte* page = nullptr;           // [stage_bytes]
-  VisibleKeys* visible = nullptr;      // [rows], of the current step
+  VisibleKeys* visible = nullptr;      // [rows], of the current pair
   float* lane_sum = nullptr;           // [rows, 16], sums of the current split's weights by lane
   AttentionRows part, total;
 };
@@ -236,10 +239,10 @@ class AttentionCarver {
     take(scratch.q_scale, launch.rows);
     take(scratch.q_start, 2 * launch.rows * groups);
     take(scratch.q_group_sum, launch.rows * groups);
-    take(scratch.scores, launch.rows * kAttentionStepTokens);
+    take(scratch.scores, launch.rows * kAttentionPairTokens);
     take(scratch.bias_score, launch.rows);
     take(scratch.turned_bias, launch.padded_dim);
-    take(scratch.value_params, 2 * groups * kAttentionStepTokens);
+    take(scratch.value_params, 2 * groups * kAttentionPairTokens);
     take(scratch.page, launch.stage_bytes);
     take(scratch.visible, launch.rows);
     take(scratch.lane_sum, launch.rows * 16);

@@ -1,4 +1,4 @@
-/// \file Scores of a tile's rows against 32 keys, straight from the codes of the page.
+/// \file Scores of a tile's rows against the keys of two steps, straight from the codes of the page.
 /// No include guard: cpu.hpp compiles it once per instruction set.
 #ifndef KVPAGE_ISA_BODY
 #include <kvpage/kernels/paged_attention/cpu.hpp>
@@ -7,9 +7,9 @@
 namespace detail {
 
 using kvpage::detail::AttentionLaunch;
+using kvpage::detail::AttentionPair;
 using kvpage::detail::AttentionRows;
 using kvpage::detail::AttentionScratch;
-using kvpage::detail::AttentionStep;
 using kvpage::detail::AttentionTile;
 using kvpage::detail::VisibleKeys;
 using kvpage::detail::kCodesAreHalf;
@@ -25,15 +25,14 @@ concept PairedLanes = requires(L lanes) { lanes.lo; };
 template <class L>
 concept LoopedLanes = std::is_array_v<decltype(L::v)>;
 /// Rows of a register tile: lanes in one register, in two, or (plain loops) in none.
-inline constexpr int kTileRows = LoopedLanes<FloatLanes> ? 1 : (PairedLanes<FloatLanes> ? 3 : 12);
-/// The same for integer dots, which need two accumulators for one of floats.
-template <class Key>
-inline constexpr int kScoreRows = kIntegerDots<Key> && kTileRows > 6 ? 6 : kTileRows;
+inline constexpr int kTileRows = LoopedLanes<FloatLanes> ? 1 : (PairedLanes<FloatLanes> ? 3 : 6);
+/// Halves of a pair that one register tile takes: all where 32 registers hold 24 sums, else one step's.
+inline constexpr int kTileHalves = kTileRows >= 6 ? 4 : 2;
 
 /// Rows of the next register tile when `rest` rows are left: the most of those compiled that leave no single row behind, as one
 /// row alone waits for its own chain of additions.
 KVPAGE_LANES int next_tile_rows(std::int64_t rest, int most) {
-  for (const int rows : {12, 6, 4, 3, 2}) {
+  for (const int rows : {6, 4, 3, 2}) {
     if (rows <= most && rows <= rest && rest - rows != 1) return rows;
   }
   return 1;
@@ -73,10 +72,12 @@ KVPAGE_LANES FloatLanes load_plain(const std::byte* codes) {
   }
 }
 
-/// The current step and the two after it (or again the last one). Pages lie anywhere, so nothing but the block table knows
-/// what comes next: the second next step is fetched into the second-level cache, the next one from there into the first.
-struct StepWindow {
-  AttentionStep now, next, later;
+/// The current pair of steps and the two after it (or again the last one), and the halves of the current one that hold visible
+/// keys: whole pairs. Pages lie anywhere, so nothing but the block table knows what comes next: the second next pair is fetched
+/// into the second-level cache, the next one from there into the first.
+struct PairWindow {
+  AttentionPair now, next, later;
+  int first_half, end_half;
 };
 
 KVPAGE_LANES void prefetch_line(const std::byte* next, const std::byte* later) {
@@ -84,34 +85,35 @@ KVPAGE_LANES void prefetch_line(const std::byte* next, const std::byte* later) {
   __builtin_prefetch(later, 0, 2);
 }
 
-KVPAGE_LANES void prefetch_keys(const StepWindow& steps, std::int64_t offset) {
-  prefetch_line(steps.next.keys[0] + offset, steps.later.keys[0] + offset);
-  prefetch_line(steps.next.keys[1] + offset, steps.later.keys[1] + offset);
-}
-
-/// scores [kRows, 32] of plain keys and q [padded_dim, kRows]: per key one chain of fused multiply-adds over the dims, ascending.
-template <class Key, int kRows>
-inline void score_rows_plain(const AttentionLaunch& launch, const StepWindow& steps, const float* q, float* scores) {
-  FloatLanes acc[kRows][2];
+/// scores [kRows, 16 * kHalves] of plain keys and q [padded_dim, kRows]: per key one chain of fused multiply-adds over the dims,
+/// ascending.
+template <class Key, int kRows, int kHalves>
+inline void score_rows_plain(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const float* q, float* scores) {
+  FloatLanes acc[kRows][kHalves];
   KVPAGE_UNROLL
-  for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = zero();
-  const std::byte* left = steps.now.keys[0];
-  const std::byte* right = steps.now.keys[1];
-  for (std::int64_t d = 0; d < launch.padded_dim; ++d, left += launch.key_stride, right += launch.key_stride) {
-    prefetch_keys(steps, d * launch.key_stride);
-    const FloatLanes k0 = load_plain<Key>(left);
-    const FloatLanes k1 = load_plain<Key>(right);
+  for (int r = 0; r < kRows; ++r) {
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) acc[r][h] = zero();
+  }
+  const std::int64_t end = launch.padded_dim * launch.key_stride;
+  for (std::int64_t offset = 0; offset < end; offset += launch.key_stride, q += kRows) {
+    FloatLanes k[kHalves];
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) {
+      prefetch_line(pairs.next.keys[first_half + h] + offset, pairs.later.keys[first_half + h] + offset);
+      k[h] = load_plain<Key>(pairs.now.keys[first_half + h] + offset);
+    }
     KVPAGE_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const FloatLanes x = broadcast(q[d * kRows + r]);
-      acc[r][0] = fma(x, k0, acc[r][0]);
-      acc[r][1] = fma(x, k1, acc[r][1]);
+      const FloatLanes x = broadcast(q[r]);
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) acc[r][h] = fma(x, k[h], acc[r][h]);
     }
   }
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    store(scores + r * kAttentionStepTokens, acc[r][0]);
-    store(scores + r * kAttentionStepTokens + 16, acc[r][1]);
+    KVPAGE_UNROLL
+    for (int h = 0; h < kHalves; ++h) store(scores + r * kAttentionPairTokens + 16 * (first_half + h), acc[r][h]);
   }
 }
 
@@ -136,13 +138,13 @@ KVPAGE_LANES IntLanes dot_key_word(IntLanes sum, ByteLanes codes, ByteLanes x) {
   return Key::kBits == 8 ? dot_centered(sum, codes, x) : dot_codes(sum, codes, x);
 }
 
-/// Adds the integer dots of words [begin, end) of `kRows` queries with `kHalves` halves of a step.
+/// Adds the integer dots of words [begin, end) of `kRows` queries with `kHalves` halves of a pair.
 template <class Key, int kRows, int kHalves>
-KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow& steps, int first_half, const CodedQueries& q,
+KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const CodedQueries& q,
                                 std::int64_t begin, std::int64_t end, IntLanes (&high)[kRows][kHalves], IntLanes (&low)[kRows][kHalves]) {
   const std::int64_t split = launch.padded_dim / 8;  // 4-bit words from here on are high nibbles
   const std::byte* codes[kHalves];
-  for (int h = 0; h < kHalves; ++h) codes[h] = steps.now.keys[first_half + h] + begin * launch.key_stride;
+  for (int h = 0; h < kHalves; ++h) codes[h] = pairs.now.keys[first_half + h] + begin * launch.key_stride;
   const std::int8_t* x = q.codes + begin * 8 * kRows;
   for (std::int64_t word = begin; word < end; ++word, x += 8 * kRows) {
     const bool upper = Key::kBits == 4 && word >= split;
@@ -150,8 +152,8 @@ KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow&
     ByteLanes k[kHalves];
     KVPAGE_UNROLL
     for (int h = 0; h < kHalves; ++h) {
-      prefetch_line(steps.next.keys[first_half + h] + offset, steps.later.keys[first_half + h] + offset);
-      k[h] = load_key_word<Key>(Key::kBits == 4 ? steps.now.keys[first_half + h] + offset : codes[h], upper);
+      prefetch_line(pairs.next.keys[first_half + h] + offset, pairs.later.keys[first_half + h] + offset);
+      k[h] = load_key_word<Key>(Key::kBits == 4 ? pairs.now.keys[first_half + h] + offset : codes[h], upper);
       codes[h] += launch.key_stride;
     }
     KVPAGE_UNROLL
@@ -169,7 +171,7 @@ KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const StepWindow&
 
 /// scores [kRows, 16 * kHalves] of integer codes: per group of dims an exact integer dot, then the group's scale and minimum.
 template <class Key, int kRows, int kHalves>
-inline void score_rows_coded(const AttentionLaunch& launch, const StepWindow& steps, int first_half, const CodedQueries& q, float* scores) {
+inline void score_rows_coded(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const CodedQueries& q, float* scores) {
   constexpr bool kOneGroup = Key::kScaling.group_dims == 0;
   constexpr int kParams = Key::kScaling.has_minimum ? 2 : 1;
   const std::int64_t num_words = launch.padded_dim / 4;
@@ -193,10 +195,10 @@ inline void score_rows_coded(const AttentionLaunch& launch, const StepWindow& st
       }
     }
     const std::int64_t end = kOneGroup || (g + 1) * group_words > num_words ? num_words : (g + 1) * group_words;
-    add_key_words<Key, kRows, kHalves>(launch, steps, first_half, q, g * group_words, end, high, low);
+    add_key_words<Key, kRows, kHalves>(launch, pairs, first_half, q, g * group_words, end, high, low);
     KVPAGE_UNROLL
     for (int h = 0; h < kHalves; ++h) {
-      const std::uint16_t* params = steps.now.key_params[first_half + h] + kParams * g * launch.param_stride;
+      const std::uint16_t* params = pairs.now.key_params[first_half + h] + kParams * g * launch.param_stride;
       const FloatLanes key_scale = load_half(params);
       KVPAGE_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -212,46 +214,48 @@ inline void score_rows_coded(const AttentionLaunch& launch, const StepWindow& st
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) {
     KVPAGE_UNROLL
-    for (int h = 0; h < kHalves; ++h) store(scores + r * kAttentionStepTokens + 16 * (first_half + h), acc[r][h]);
+    for (int h = 0; h < kHalves; ++h) store(scores + r * kAttentionPairTokens + 16 * (first_half + h), acc[r][h]);
   }
 }
 
 /// Runs `kRows` rows from `row` on, in the arithmetic that the keys' codec asks for.
 template <class Key, int kRows>
-inline void score_rows(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch, std::int64_t row) {
-  float* scores = scratch.scores + row * kAttentionStepTokens;
+inline void score_rows(const AttentionLaunch& launch, const PairWindow& pairs, const AttentionScratch& scratch, std::int64_t row) {
+  float* scores = scratch.scores + row * kAttentionPairTokens;
   const std::int64_t at = row * launch.padded_dim;
   if constexpr (!kIntegerDots<Key>) {
-    score_rows_plain<Key, kRows>(launch, steps, scratch.scaled_q + at, scores);
+    const float* q = scratch.scaled_q + at;
+    if constexpr (kTileHalves == 4) {
+      if (pairs.end_half - pairs.first_half == 4) return score_rows_plain<Key, kRows, 4>(launch, pairs, 0, q, scores);
+    }
+    for (int half = pairs.first_half; half < pairs.end_half; half += 2) score_rows_plain<Key, kRows, 2>(launch, pairs, half, q, scores);
   } else {
     const std::int64_t num_groups = Key::kScaling.num_groups(launch.padded_dim);
     const CodedQueries q{scratch.q_codes + 2 * at, scratch.q_scale + row, scratch.q_start + 2 * row * num_groups,
                          scratch.q_group_sum + row * num_groups};
     // Unpacking nibbles takes registers: then one half at a time.
     constexpr int kHalves = Key::kBits == 4 ? 1 : 2;
-    for (int half = 0; half < 2; half += kHalves) score_rows_coded<Key, kRows, kHalves>(launch, steps, half, q, scores);
+    for (int half = pairs.first_half; half < pairs.end_half; half += kHalves) {
+      score_rows_coded<Key, kRows, kHalves>(launch, pairs, half, q, scores);
+    }
   }
 }
 
 /// Scores of rows [0, num_rows).
 template <class Key>
-inline void score_tile(const AttentionLaunch& launch, const StepWindow& steps, const AttentionScratch& scratch, std::int64_t num_rows) {
-  constexpr int kMost = kScoreRows<Key>;
+inline void score_tile(const AttentionLaunch& launch, const PairWindow& pairs, const AttentionScratch& scratch, std::int64_t num_rows) {
   int rows = 0;
   for (std::int64_t row = 0; row < num_rows; row += rows) {
-    rows = next_tile_rows(num_rows - row, kMost);
-    if constexpr (kMost >= 12) {
-      if (rows == 12) score_rows<Key, 12>(launch, steps, scratch, row);
+    rows = next_tile_rows(num_rows - row, kTileRows);
+    if constexpr (kTileRows >= 6) {
+      if (rows == 6) score_rows<Key, 6>(launch, pairs, scratch, row);
+      if (rows == 4) score_rows<Key, 4>(launch, pairs, scratch, row);
     }
-    if constexpr (kMost >= 6) {
-      if (rows == 6) score_rows<Key, 6>(launch, steps, scratch, row);
-      if (rows == 4) score_rows<Key, 4>(launch, steps, scratch, row);
+    if constexpr (kTileRows >= 3) {
+      if (rows == 3) score_rows<Key, 3>(launch, pairs, scratch, row);
+      if (rows == 2) score_rows<Key, 2>(launch, pairs, scratch, row);
     }
-    if constexpr (kMost >= 3) {
-      if (rows == 3) score_rows<Key, 3>(launch, steps, scratch, row);
-      if (rows == 2) score_rows<Key, 2>(launch, steps, scratch, row);
-    }
-    if (rows == 1) score_rows<Key, 1>(launch, steps, scratch, row);
+    if (rows == 1) score_rows<Key, 1>(launch, pairs, scratch, row);
   }
 }
 

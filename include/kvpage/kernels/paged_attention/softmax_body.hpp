@@ -7,7 +7,7 @@
 namespace detail {
 
 /// Rows whose weights are computed side by side: each is a chain of a dozen operations.
-inline constexpr int kSoftmaxRows = kTileRows >= 12 ? 4 : 1;
+inline constexpr int kSoftmaxRows = kTileRows >= 6 ? 4 : 1;
 /// Scores may exceed a row's `max` by this much before the row is scaled down: weights stay below 2^8, and rows are seldom scaled.
 inline constexpr float kMaxSlack = 8.0f;
 
@@ -39,24 +39,26 @@ inline void scale_row(float* x, std::int64_t n, float factor) {
   for (std::int64_t d = 0; d < n; d += 16) store(x + d, mul(load(x + d), f));
 }
 
-/// Raises the `max` of a row to `peak`.
-inline void raise_max(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t row, float peak) {
+/// Raises the `max` of a row to `peak`, before step `step` of a pair. Weights of the step before it are not added to `out` yet.
+inline void raise_max(const AttentionLaunch& launch, const AttentionScratch& scratch, std::int64_t row, float peak, int step) {
   const float before = scratch.part.max[row];
   scratch.part.max[row] = peak;
   if (before == -__builtin_inff()) return;  // nothing is summed yet
   const float keep = exp2_scalar(before - peak);
   scale_row(scratch.lane_sum + row * 16, 16, keep);
   scale_row(scratch.part.out + row * launch.padded_dim, launch.padded_dim, keep);
+  if (step > 0) scale_row(scratch.scores + row * kAttentionPairTokens, kAttentionStepTokens, keep);
 }
 
-/// Scores of kRows rows from `row` on, with bias and cap.
+/// Scores of kRows rows from `row` on in step `step` of the pair, with bias and cap.
 template <int kRows>
-KVPAGE_LANES void load_scores(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, std::int64_t row,
+KVPAGE_LANES void load_scores(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, int step, std::int64_t row,
                               FloatLanes (&s)[kRows][2]) {
+  const float* scores = scratch.scores + row * kAttentionPairTokens + step * kAttentionStepTokens;
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) {
     KVPAGE_UNROLL
-    for (int h = 0; h < 2; ++h) s[r][h] = load(scratch.scores + (row + r) * kAttentionStepTokens + 16 * h);
+    for (int h = 0; h < 2; ++h) s[r][h] = load(scores + r * kAttentionPairTokens + 16 * h);
   }
   if (biased) {
     for (int r = 0; r < kRows; ++r) {
@@ -71,19 +73,20 @@ KVPAGE_LANES void load_scores(const AttentionLaunch& launch, const AttentionScra
   }
 }
 
-/// Turns scores [kRows, 32] into weights 2^(score - max), and updates the rows' states. `value_scales` [2] are per key.
+/// Turns scores [kRows, 32] of step `step` into weights 2^(score - max), and updates the rows' states. `value_scales` [2] are per key.
 /// kMasked: keys that a row does not see get weight 0.
 template <bool kValueScales, bool kMasked, int kRows>
 inline void softmax_rows(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, const FloatLanes* value_scales,
-                         std::int64_t row) {
+                         int step, std::int64_t row) {
   FloatLanes s[kRows][2];
-  load_scores<kRows>(launch, scratch, biased, row, s);
+  load_scores<kRows>(launch, scratch, biased, step, row, s);
   MaskLanes mask[kRows][2];
   if constexpr (kMasked) {
     for (int r = 0; r < kRows; ++r) {
       const VisibleKeys keys = scratch.visible[row + r];
-      const std::uint32_t below = keys.begin >= 32 ? 0xFFFFFFFFu : (1u << keys.begin) - 1u;
-      const std::uint32_t seen = (keys.end >= 32 ? 0xFFFFFFFFu : (1u << keys.end) - 1u) & ~below;
+      const std::uint64_t below = keys.begin >= 64 ? ~0ull : (1ull << keys.begin) - 1u;
+      const std::uint64_t pair = (keys.end >= 64 ? ~0ull : (1ull << keys.end) - 1u) & ~below;
+      const auto seen = static_cast<std::uint32_t>(pair >> (32 * step));
       for (int h = 0; h < 2; ++h) {
         mask[r][h] = mask_from_bits(seen >> (16 * h) & 0xFFFFu);
         s[r][h] = select(mask[r][h], s[r][h], broadcast(-__builtin_inff()));
@@ -94,7 +97,7 @@ inline void softmax_rows(const AttentionLaunch& launch, const AttentionScratch& 
   for (int r = 0; r < kRows; ++r) {
     const FloatLanes peak = max(s[r][0], s[r][1]);
     const FloatLanes limit = broadcast(scratch.part.max[row + r] + kMaxSlack);
-    if (mask_bits(less(limit, peak)) != 0) raise_max(launch, scratch, row + r, reduce_max(peak));
+    if (mask_bits(less(limit, peak)) != 0) raise_max(launch, scratch, row + r, reduce_max(peak), step);
   }
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) {
@@ -109,28 +112,24 @@ inline void softmax_rows(const AttentionLaunch& launch, const AttentionScratch& 
   for (int r = 0; r < kRows; ++r) {
     float* sum = scratch.lane_sum + (row + r) * 16;
     store(sum, add(load(sum), add(s[r][0], s[r][1])));
-    float* weights = scratch.scores + (row + r) * kAttentionStepTokens;
+    float* weights = scratch.scores + (row + r) * kAttentionPairTokens + step * kAttentionStepTokens;
     KVPAGE_UNROLL
     for (int h = 0; h < 2; ++h) store(weights + 16 * h, kValueScales ? mul(s[r][h], value_scales[h]) : s[r][h]);
   }
 }
 
 /// softmax_rows of a tile.
-template <bool kValueScales>
-inline void softmax_tile(const AttentionLaunch& launch, const AttentionScratch& scratch, bool masked, bool biased,
-                         const FloatLanes* value_scales, std::int64_t num_rows) {
+template <bool kValueScales, bool kMasked>
+inline void softmax_tile(const AttentionLaunch& launch, const AttentionScratch& scratch, bool biased, const FloatLanes* value_scales,
+                         int step, std::int64_t num_rows) {
   std::int64_t row = 0;
-  if (masked) {
-    for (; row < num_rows; ++row) softmax_rows<kValueScales, true, 1>(launch, scratch, biased, value_scales, row);
-    return;
-  }
   for (; num_rows - row >= kSoftmaxRows; row += kSoftmaxRows) {
-    softmax_rows<kValueScales, false, kSoftmaxRows>(launch, scratch, biased, value_scales, row);
+    softmax_rows<kValueScales, kMasked, kSoftmaxRows>(launch, scratch, biased, value_scales, step, row);
   }
   if constexpr (kSoftmaxRows >= 4) {
-    if (num_rows - row == 3) return softmax_rows<kValueScales, false, 3>(launch, scratch, biased, value_scales, row);
+    if (num_rows - row == 3) return softmax_rows<kValueScales, kMasked, 3>(launch, scratch, biased, value_scales, step, row);
   }
-  for (; row < num_rows; ++row) softmax_rows<kValueScales, false, 1>(launch, scratch, biased, value_scales, row);
+  for (; row < num_rows; ++row) softmax_rows<kValueScales, kMasked, 1>(launch, scratch, biased, value_scales, step, row);
 }
 
 /// The empty state, for rows [0, num_rows).

@@ -1,4 +1,4 @@
-/// \file Copies 32 tokens of any layout, block size or codec into the order that the CPU kernel reads.
+/// \file Copies two steps of any layout, block size or codec into the order that the CPU kernel reads.
 #pragma once
 
 #include <kvpage/cache/paged_kv_view_access.hpp>
@@ -8,10 +8,10 @@ KVPAGE_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// How a staged page is laid out: one head of 32 tokens, dims padded to whole lanes.
+/// How a staged page is laid out: one head of two steps, dims padded to whole lanes.
 template <class Key, class Value>
 constexpr KVLayerMap stage_map(std::int64_t padded_dim) noexcept {
-  return KeyTransposedLayout::layer_map({1, padded_dim, kAttentionStepTokens}, code_shape<Key>(padded_dim), code_shape<Value>(padded_dim));
+  return KeyTransposedLayout::layer_map({1, padded_dim, kAttentionPairTokens}, code_shape<Key>(padded_dim), code_shape<Value>(padded_dim));
 }
 
 /// Copies the codes and parameters of token `from` to token `to` of a staged page: keys or values, code by code.
@@ -60,13 +60,13 @@ void stage_step(const void* view_pointer, const AttentionTile& tile, std::int64_
   using Key = KernelKey<typename KV::Key>;
   using Value = KernelValue<typename KV::Value>;
   const PagedKVView<KV>& view = *static_cast<const PagedKVView<KV>*>(view_pointer);
-  const KVDims dims{1, attention_padded_dim<KV>(view.dims.head_dim), kAttentionStepTokens};
+  const KVDims dims{1, attention_padded_dim<KV>(view.dims.head_dim), kAttentionPairTokens};
   const KVLayerMap map = stage_map<Key, Value>(dims.head_dim);
   float vector[kMaxHeadDim];
   for (std::int64_t position = begin; position < end; ++position) {
     const BlockId block = tile.block_ids[position / view.dims.block_size];
     const std::int64_t from = position % view.dims.block_size;
-    const std::int64_t to = position % kAttentionStepTokens;
+    const std::int64_t to = position % kAttentionPairTokens;
     if constexpr (kReadsKeys<typename KV::Key>) {
       stage_codes<true, Key>(KVSide<KV, true>(view, block, tile.kv_head), from, page + map.key.offset,
                              reinterpret_cast<std::uint16_t*>(page + map.key_params.offset), dims, to);

@@ -1,4 +1,4 @@
-/// \file Weighted sums of 32 values into a tile's rows, straight from the codes of the page.
+/// \file Weighted sums of two steps' values into a tile's rows, straight from the codes of the page.
 /// No include guard: cpu.hpp compiles it once per instruction set.
 #ifndef KVPAGE_ISA_BODY
 #include <kvpage/kernels/paged_attention/cpu.hpp>
@@ -6,9 +6,9 @@
 
 namespace detail {
 
-/// Where the values of a step are: half `h` starts at values[h]; `params` [params, 32] are decoded (kScaledDims only).
+/// Where the values of a pair are: half `h` starts at values[h]; `params` [params, 64] are decoded (kScaledDims only).
 struct ValueSource {
-  const StepWindow* steps;
+  const PairWindow* pairs;
   std::int64_t stride;
   std::int64_t padded_dim;
   const float* params;
@@ -31,16 +31,16 @@ KVPAGE_LANES IntLanes load_value_codes(const ValueSource& source, const std::byt
   return code;
 }
 
-/// 16 dims from dim `d` on of the value at `codes`, token `t` of the step. One scale per vector is in the weights already.
+/// 16 dims from dim `d` on of the value at `codes`, token `t` of the pair. One scale per vector is in the weights already.
 template <class Value>
 KVPAGE_LANES FloatLanes load_value(const ValueSource& source, const std::byte* codes, std::int64_t t, std::int64_t d) {
   if constexpr (kScaledDims<Value>) {
     constexpr int kParams = Value::kScaling.has_minimum ? 2 : 1;
     const FloatLanes code = to_float(load_value_codes<Value>(source, codes, d));
     const std::int64_t group = Value::kScaling.group_dims == 0 ? 0 : d / Value::kScaling.group_dims;
-    const float* params = source.params + kParams * group * kAttentionStepTokens + t;
+    const float* params = source.params + kParams * group * kAttentionPairTokens + t;
     if constexpr (kParams == 1) return mul(code, broadcast(params[0]));
-    return fma(code, broadcast(params[0]), broadcast(params[kAttentionStepTokens]));
+    return fma(code, broadcast(params[0]), broadcast(params[kAttentionPairTokens]));
   } else if constexpr (kScaledVectors<Value>) {
     return to_float(load_value_codes<Value>(source, codes, d));
   } else {
@@ -48,7 +48,7 @@ KVPAGE_LANES FloatLanes load_value(const ValueSource& source, const std::byte* c
   }
 }
 
-/// out [kRows, 16 * kVectors] += sum over t in [begin, end) of weights [kRows, 32] * value, t ascending.
+/// out [kRows, 16 * kVectors] += sum over t in [begin, end) of weights [kRows, 64] * value, t ascending.
 template <class Value, int kRows, int kVectors>
 inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::int64_t end, std::int64_t d, const float* weights,
                             float* out, std::int64_t out_stride) {
@@ -66,14 +66,14 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
       const std::int64_t line = offset + d * Value::kBits / 8;
       KVPAGE_UNROLL
       for (int byte = 0; byte < 16 * kVectors * Value::kBits / 8; byte += 64) {
-        prefetch_line(source.steps->next.values[half] + line + byte, source.steps->later.values[half] + line + byte);
+        prefetch_line(source.pairs->next.values[half] + line + byte, source.pairs->later.values[half] + line + byte);
       }
       FloatLanes value[kVectors];
       KVPAGE_UNROLL
-      for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, source.steps->now.values[half] + offset, t, d + 16 * j);
+      for (int j = 0; j < kVectors; ++j) value[j] = load_value<Value>(source, source.pairs->now.values[half] + offset, t, d + 16 * j);
       KVPAGE_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        const FloatLanes weight = broadcast(weights[r * kAttentionStepTokens + t]);
+        const FloatLanes weight = broadcast(weights[r * kAttentionPairTokens + t]);
         KVPAGE_UNROLL
         for (int j = 0; j < kVectors; ++j) acc[r][j] = fma(weight, value[j], acc[r][j]);
       }
@@ -90,7 +90,7 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
 template <class Value, int kRows>
 inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& source, std::int64_t begin, std::int64_t end,
                             const float* weights, float* out) {
-  constexpr int kVectors = kTileRows >= 12 && kRows <= 6 ? 4 : 2;
+  constexpr int kVectors = kTileRows >= 6 ? 4 : 2;
   std::int64_t d = 0;
   for (; launch.padded_dim - d >= 16 * kVectors; d += 16 * kVectors) {
     accumulate_rows<Value, kRows, kVectors>(source, begin, end, d, weights, out + d, launch.padded_dim);
@@ -105,10 +105,10 @@ inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& so
 template <class Value, int kRows>
 inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& source, std::int64_t row, const AttentionScratch& scratch,
                              bool masked) {
-  const float* weights = scratch.scores + row * kAttentionStepTokens;
+  const float* weights = scratch.scores + row * kAttentionPairTokens;
   float* out = scratch.part.out + row * launch.padded_dim;
   if (!masked) {
-    accumulate_dims<Value, kRows>(launch, source, 0, kAttentionStepTokens, weights, out);
+    accumulate_dims<Value, kRows>(launch, source, 16 * source.pairs->first_half, 16 * source.pairs->end_half, weights, out);
     return;
   }
   const VisibleKeys* visible = scratch.visible + row;
@@ -123,7 +123,7 @@ inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& s
     const VisibleKeys keys = visible[r];
     const std::int32_t end = keys.end < common.begin ? keys.end : common.begin;
     if (keys.begin < end) {
-      accumulate_dims<Value, 1>(launch, source, keys.begin, end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
+      accumulate_dims<Value, 1>(launch, source, keys.begin, end, weights + r * kAttentionPairTokens, out + r * launch.padded_dim);
     }
   }
   if (common.begin < common.end) accumulate_dims<Value, kRows>(launch, source, common.begin, common.end, weights, out);
@@ -131,7 +131,7 @@ inline void accumulate_group(const AttentionLaunch& launch, const ValueSource& s
     const VisibleKeys keys = visible[r];
     const std::int32_t begin = keys.begin > common.end ? keys.begin : common.end;
     if (begin < keys.end) {
-      accumulate_dims<Value, 1>(launch, source, begin, keys.end, weights + r * kAttentionStepTokens, out + r * launch.padded_dim);
+      accumulate_dims<Value, 1>(launch, source, begin, keys.end, weights + r * kAttentionPairTokens, out + r * launch.padded_dim);
     }
   }
 }
@@ -143,8 +143,7 @@ inline void accumulate_tile(const AttentionLaunch& launch, const ValueSource& so
   int rows = 0;
   for (std::int64_t row = 0; row < num_rows; row += rows) {
     rows = next_tile_rows(num_rows - row, kTileRows);
-    if constexpr (kTileRows >= 12) {
-      if (rows == 12) accumulate_group<Value, 12>(launch, source, row, scratch, masked);
+    if constexpr (kTileRows >= 6) {
       if (rows == 6) accumulate_group<Value, 6>(launch, source, row, scratch, masked);
       if (rows == 4) accumulate_group<Value, 4>(launch, source, row, scratch, masked);
     }
