@@ -80,6 +80,15 @@ inline void probe_bytes(const ProbeInput& in, ProbeWriter& w) {
   for (int i = 0; i < -kCenteredStart; ++i) centered = sub_int(centered, x_sum);
   w.ints(dot_centered(centered, all, signed_x));
   const ByteLanes nibbles = and_bytes(shift_right_bytes<4>(all), broadcast_byte(15));
+  PairLanes pairs = zero_pairs();
+  for (int i = 0; i < 8; ++i) pairs = dot_pairs(pairs, nibbles, signed_x);
+  w.ints(add_pairs(start, pairs));
+  // The largest sums that sixteen bits hold: 8 times 2 products of 15 * 127, of both signs.
+  for (const int extreme : {127, -127}) {
+    pairs = zero_pairs();
+    for (int i = 0; i < 8; ++i) pairs = dot_pairs(pairs, broadcast_byte(15), broadcast_byte(extreme));
+    w.ints(add_pairs(start, pairs));
+  }
   const ByteLanes shifted = and_bytes(shift_left_bytes<3>(all), broadcast_byte(0x18));
   const ByteLanes looked_up = lookup_bytes(broadcast_table(in.bytes + 3), nibbles);
   for (const ByteLanes r : {nibbles, shifted, or_bytes(nibbles, shifted), merge_bytes(nibbles, all, broadcast_byte(0x30)),

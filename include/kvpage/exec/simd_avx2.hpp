@@ -30,5 +30,20 @@ KVPAGE_LANES IntLanes dot_centered(IntLanes acc, ByteLanes codes, ByteLanes x) {
   return {detail::add_centered(acc.lo, codes.lo, x.lo), detail::add_centered(acc.hi, codes.hi, x.hi)};
 }
 
+/// See simd_pairs_body.hpp for what these do.
+struct PairLanes {
+  __m256i lo, hi;
+};
+inline constexpr bool kSumsPairs = true;
+
+KVPAGE_LANES PairLanes zero_pairs() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+KVPAGE_LANES PairLanes dot_pairs(PairLanes acc, ByteLanes codes, ByteLanes x) {
+  return {_mm256_add_epi16(acc.lo, _mm256_maddubs_epi16(codes.lo, x.lo)), _mm256_add_epi16(acc.hi, _mm256_maddubs_epi16(codes.hi, x.hi))};
+}
+KVPAGE_LANES IntLanes add_pairs(IntLanes acc, PairLanes pairs) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(pairs.lo, ones)), _mm256_add_epi32(acc.hi, _mm256_madd_epi16(pairs.hi, ones))};
+}
+
 KVPAGE_ISA_END
 #endif

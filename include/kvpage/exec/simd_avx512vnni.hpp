@@ -144,5 +144,7 @@ KVPAGE_LANES __m256i high_half(IntLanes a) { return _mm512_extracti32x8_epi32(a.
 
 #include <kvpage/exec/simd_reduce_body.hpp>
 
+#include <kvpage/exec/simd_pairs_body.hpp>
+
 KVPAGE_ISA_END
 #endif

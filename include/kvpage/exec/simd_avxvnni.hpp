@@ -17,5 +17,7 @@ KVPAGE_LANES IntLanes dot_codes(IntLanes acc, ByteLanes codes, ByteLanes x) {
 }
 KVPAGE_LANES IntLanes dot_centered(IntLanes acc, ByteLanes codes, ByteLanes x) { return dot_codes(acc, codes, x); }
 
+#include <kvpage/exec/simd_pairs_body.hpp>
+
 KVPAGE_ISA_END
 #endif

@@ -245,6 +245,7 @@ KVPAGE_LANES IntLanes dot_codes(IntLanes acc, ByteLanes codes, ByteLanes x) {
 /// For codes of all 8 bits: acc + sum of (code - 128) * x, less kCenteredStart * sum(x), which the caller puts into the
 /// first acc. Requires: x in [-127, 127].
 KVPAGE_LANES IntLanes dot_centered(IntLanes acc, ByteLanes codes, ByteLanes x) { return dot_codes(acc, codes, x); }
+
 /// Asks for the cache line of p.
 KVPAGE_LANES void prefetch(const void*) {}
 
@@ -268,5 +269,7 @@ KVPAGE_LANES std::int32_t reduce_add_int(IntLanes a) {
 KVPAGE_LANES std::int32_t reduce_max_int(IntLanes a) {
   return detail::fold(a.v, [](std::int32_t x, std::int32_t y) { return x > y ? x : y; });
 }
+
+#include <kvpage/exec/simd_pairs_body.hpp>
 
 KVPAGE_ISA_END_GENERIC

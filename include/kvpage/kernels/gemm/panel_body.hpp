@@ -52,15 +52,22 @@ struct PanelDot {
   static constexpr bool kCentered = kShape.max_level() > 127;
   static constexpr int kStart = kCentered ? kCenteredStart + 128 - kShape.offset : -kShape.offset;
 
-  static KVPAGE_LANES IntLanes add(IntLanes sum, ByteLanes levels, ByteLanes x) {
-    return kCentered ? dot_centered(sum, levels, x) : dot_codes(sum, levels, x);
+  /// Quads whose products can be summed in pairs of 16 bits, where that is faster; 0 = dot each quad.
+  static constexpr int kPairQuads = kSumsPairs && !kCentered ? 32767 / (2 * 127 * kShape.max_level()) : 0;
+
+  static KVPAGE_LANES void add(IntLanes& sum, ByteLanes levels, ByteLanes x) {
+    sum = kCentered ? dot_centered(sum, levels, x) : dot_codes(sum, levels, x);
   }
 };
 
+/// The same where several quads share a sum of pairs.
+struct PairDot {
+  static KVPAGE_LANES void add(PairLanes& sum, ByteLanes levels, ByteLanes x) { sum = dot_pairs(sum, levels, x); }
+};
+
 /// One quad of all rows and halves of a tile.
-template <PanelShape kShape, int kRows, int kHalves, int kQuad>
-KVPAGE_LANES void add_quad(const std::byte* codes, int first_half, const QuantizedGroup* const (&x)[kRows],
-                           IntLanes (&sums)[kRows][kHalves]) {
+template <PanelShape kShape, class Dot, int kQuad, class Lanes, int kRows, int kHalves>
+KVPAGE_LANES void add_quad(const std::byte* codes, int first_half, const QuantizedGroup* const (&x)[kRows], Lanes (&sums)[kRows][kHalves]) {
   ByteLanes levels[kHalves];
   KVPAGE_UNROLL
   for (int h = 0; h < kHalves; ++h) levels[h] = panel_levels<kShape, kQuad>(codes, first_half + h);
@@ -68,7 +75,42 @@ KVPAGE_LANES void add_quad(const std::byte* codes, int first_half, const Quantiz
   for (int m = 0; m < kRows; ++m) {
     const ByteLanes quad = broadcast_quad(x[m]->q + 4 * kQuad);
     KVPAGE_UNROLL
-    for (int h = 0; h < kHalves; ++h) sums[m][h] = PanelDot<kShape>::add(sums[m][h], levels[h], quad);
+    for (int h = 0; h < kHalves; ++h) Dot::add(sums[m][h], levels[h], quad);
+  }
+}
+
+/// Of the kCount quads from kFirst on, in the order in which they are read, those with numbers kAt .. kEnd - 1.
+template <PanelShape kShape, class Dot, int kFirst, int kCount, int kAt, int kEnd, class Lanes, int kRows, int kHalves>
+KVPAGE_LANES void add_quads(const std::byte* codes, int first_half, const QuantizedGroup* const (&x)[kRows],
+                            Lanes (&sums)[kRows][kHalves]) {
+  if constexpr (kAt < kEnd) {
+    // Nibbles: a quad and the one four further share their bytes. Else ascending, as memory is read fastest.
+    constexpr bool kShared = kCount == 8 && PanelLayout{kShape}.has_nibbles();
+    constexpr int kQuad = kShared ? kAt / 2 + kAt % 2 * 4 : kFirst + kAt;
+    add_quad<kShape, Dot, kQuad>(codes, first_half, x, sums);
+    add_quads<kShape, Dot, kFirst, kCount, kAt + 1, kEnd>(codes, first_half, x, sums);
+  }
+}
+
+/// All of them from number kAt on with sums of pairs, as many quads at a time as those hold.
+template <PanelShape kShape, int kFirst, int kCount, int kAt, int kRows, int kHalves>
+KVPAGE_LANES void add_quads_in_pairs(const std::byte* codes, int first_half, const QuantizedGroup* const (&x)[kRows],
+                                     IntLanes (&sums)[kRows][kHalves]) {
+  if constexpr (kAt < kCount) {
+    constexpr int kEnd = kAt + PanelDot<kShape>::kPairQuads < kCount ? kAt + PanelDot<kShape>::kPairQuads : kCount;
+    PairLanes pairs[kRows][kHalves];
+    KVPAGE_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) pairs[m][h] = zero_pairs();
+    }
+    add_quads<kShape, PairDot, kFirst, kCount, kAt, kEnd>(codes, first_half, x, pairs);
+    KVPAGE_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      KVPAGE_UNROLL
+      for (int h = 0; h < kHalves; ++h) sums[m][h] = add_pairs(sums[m][h], pairs[m][h]);
+    }
+    add_quads_in_pairs<kShape, kFirst, kCount, kEnd>(codes, first_half, x, sums);
   }
 }
 
@@ -135,20 +177,10 @@ KVPAGE_LANES void add_group(const StepScales<kShape, kHalves>& super, const std:
       dots[m][h] = PanelDot<kShape>::kStart == 0 ? zero_int() : broadcast_int(PanelDot<kShape>::kStart * x_sum);
     }
   }
-  // Nibbles: a quad and the one four further share their bytes. Else ascending, as memory is read fastest.
-  constexpr bool kShared = kWhole && kLayout.has_nibbles();
-  constexpr int kNext = kShared ? 4 : 1;
-  constexpr int kPair = kShared ? 1 : 2;
-  add_quad<kShape, kRows, kHalves, kFirst>(codes, first_half, x, dots);
-  add_quad<kShape, kRows, kHalves, kFirst + kNext>(codes, first_half, x, dots);
-  add_quad<kShape, kRows, kHalves, kFirst + kPair>(codes, first_half, x, dots);
-  add_quad<kShape, kRows, kHalves, kFirst + kPair + kNext>(codes, first_half, x, dots);
-  if constexpr (kWhole) {
-    constexpr int kThird = kShared ? 2 : 4;
-    add_quad<kShape, kRows, kHalves, kThird>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, kThird + kNext>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, kThird + kPair>(codes, first_half, x, dots);
-    add_quad<kShape, kRows, kHalves, kThird + kPair + kNext>(codes, first_half, x, dots);
+  if constexpr (PanelDot<kShape>::kPairQuads >= 2) {
+    add_quads_in_pairs<kShape, kFirst, kCount, 0>(codes, first_half, x, dots);
+  } else {
+    add_quads<kShape, PanelDot<kShape>, kFirst, kCount, 0, kCount>(codes, first_half, x, dots);
   }
   FloatLanes minimum[kHalves];
   KVPAGE_UNROLL
