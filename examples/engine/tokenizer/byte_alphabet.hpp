@@ -33,6 +33,10 @@ inline constexpr auto kByteOfCodePoint = [] {
 inline bool append_alphabet_bytes(std::string_view piece, std::string& bytes) {
   const std::size_t old_size = bytes.size();
   for (std::size_t i = 0; i < piece.size();) {
+    const std::size_t begin = i;  // of a run of characters that are their own byte: most are
+    while (i < piece.size() && piece[i] >= 0x21 && piece[i] <= 0x7E) ++i;
+    bytes.append(piece, begin, i - begin);
+    if (i == piece.size()) break;
     const Utf8Char c = decode_utf8(piece, i);
     const int byte = c.valid() && c.code_point < kByteOfCodePoint.size() ? kByteOfCodePoint[c.code_point] : -1;
     if (byte < 0) {

@@ -36,10 +36,9 @@ Expected<std::vector<std::uint32_t>, TokenizerError> read_scores(const Tokenizer
   return priorities;
 }
 
-/// The mergeable token that `piece` names, or kNoToken.
-TokenId find_piece(const Vocab& vocab, std::string_view piece, std::string& bytes) {
-  bytes.clear();
-  return vocab.find(append_alphabet_bytes(piece, bytes) ? std::string_view{bytes} : piece);
+/// Appends what `piece` stands for.
+void append_piece(std::string_view piece, std::string& bytes) {
+  if (!append_alphabet_bytes(piece, bytes)) bytes.append(piece);
 }
 
 Expected<MergeTable, TokenizerError> read_merges(const TokenizerData& data, const Vocab& vocab) {
@@ -51,10 +50,13 @@ Expected<MergeTable, TokenizerError> read_merges(const TokenizerData& data, cons
     const auto item = [rank] { return "merge " + std::to_string(rank); };
     const std::size_t space = merge.find(' ', 1);  // a left side that is itself a bare space keeps it
     if (space == std::string_view::npos) return Unexpected{broken(item(), "two pieces with a space between them", printable(merge))};
-    const TokenId left = find_piece(vocab, merge.substr(0, space), bytes);
-    const TokenId right = find_piece(vocab, merge.substr(space + 1), bytes);
-    const bool sides = left != kNoToken && right != kNoToken;
-    const TokenId whole = sides ? vocab.find(bytes.assign(vocab.bytes(left)).append(vocab.bytes(right))) : kNoToken;
+    bytes.clear();
+    append_piece(merge.substr(0, space), bytes);
+    const std::size_t left_bytes = bytes.size();
+    append_piece(merge.substr(space + 1), bytes);
+    const TokenId left = vocab.find(std::string_view(bytes).substr(0, left_bytes));
+    const TokenId right = vocab.find(std::string_view(bytes).substr(left_bytes));
+    const TokenId whole = left != kNoToken && right != kNoToken ? vocab.find(bytes) : kNoToken;
     if (whole == kNoToken) {
       return Unexpected{broken(item(), "both pieces and the two joined in the vocabulary", printable(merge))};
     }

@@ -29,7 +29,8 @@ class CharClassTable {
     for (std::size_t block = 0; block < block_of_.size(); ++block) {
       Block content;
       for (std::size_t i = 0; i < kBlock; ++i) content[i] = all[block * kBlock + i];
-      std::size_t index = 0;
+      std::size_t index = block == 0 ? 0 : block_of_[block - 1];  // most blocks are like the one before
+      if (index == blocks_.size() || blocks_[index] != content) index = 0;
       while (index < blocks_.size() && blocks_[index] != content) ++index;
       if (index == blocks_.size()) blocks_.push_back(content);
       block_of_[block] = static_cast<std::uint8_t>(index);
