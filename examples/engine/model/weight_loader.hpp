@@ -21,8 +21,8 @@ std::int64_t packed_bytes_of(const Gguf& file) {
   return bytes;
 }
 
-/// The `load` of TransformerWeightsReader. Memory during the load stays below weights so far + a slice of one tensor: the pages of
-/// the file are given back as fast as the backend has read them. After the first error the rest is skipped.
+/// The `load` of TransformerWeightsReader. Memory during the load stays below weights so far + two slices of tensors: the pages
+/// of the file are given back soon after the backend has read them. After the first error the rest is skipped.
 template <Backend B>
 class WeightLoader {
  public:
@@ -34,7 +34,7 @@ class WeightLoader {
   typename B::Weight operator()(const std::string& name, const WeightView& view) {
     if (error_) return {};
     auto weight = backend_.load(view, [this](std::span<const std::byte> consumed) {
-      file_.release(consumed);
+      release(consumed);
       advance(static_cast<std::int64_t>(consumed.size()));
     });
     if (!weight) return refuse(name, weight.error());
@@ -48,6 +48,7 @@ class WeightLoader {
   /// The first error, if there was one.
   Expected<void, LoadError> finish() {
     if (error_) return Unexpected{std::move(*error_)};
+    if (!read_.empty()) file_.release(std::exchange(read_, {}));
     advance(report_.total_bytes - report_.done_bytes);
     return {};
   }
@@ -64,6 +65,19 @@ class WeightLoader {
     throw std::runtime_error(name + ": " + std::string(status.message()) + " (value " + std::to_string(status.value()) + ")");
   }
 
+  /// Gives read bytes back together with what was read beside them: each call of the system stops all workers for a moment.
+  void release(std::span<const std::byte> read) {
+    constexpr std::ptrdiff_t kTogetherBytes = 2 << 20;
+    const std::byte* const begin = read_.empty() ? read.data() : std::min(read_.data(), read.data());
+    const std::byte* const end = std::max(read_.data() + read_.size(), read.data() + read.size());
+    if (!read_.empty() && end - begin > 2 * kTogetherBytes) {
+      file_.release(std::exchange(read_, read));
+    } else {
+      read_ = {begin, end};
+    }
+    if (std::ssize(read_) >= kTogetherBytes) file_.release(std::exchange(read_, {}));
+  }
+
   void advance(std::int64_t bytes) {
     report_.done_bytes = std::min(report_.done_bytes + bytes, report_.total_bytes);
     if (progress_) progress_(report_);
@@ -73,6 +87,7 @@ class WeightLoader {
   const Gguf& file_;
   const ProgressCallback& progress_;
   Progress report_;
+  std::span<const std::byte> read_;  // not given back yet
   std::optional<LoadError> error_;
 };
 
