@@ -26,15 +26,19 @@ inline constexpr std::int64_t kItemsPerWorker = 4;
 /// Splits in flight per worker: states of whole tiles, and many more of the small tiles of decode.
 inline constexpr std::int64_t kTileStatesPerWorker = 8;
 inline constexpr std::int64_t kUnitsPerWorker = 64;
+/// Units that a worker takes at once: those of the same rows prepare their queries once.
+inline constexpr std::int64_t kUnitsPerChunk = 4;
 
 template <KVStorage KV>
 AttentionFunctions attention_functions(const Cpu& cpu) noexcept {
   using Key = KernelKey<typename KV::Key>;
   using Value = KernelValue<typename KV::Value>;
+  using Prepare = decltype(AttentionFunctions::prepare);
   using Attend = decltype(AttentionFunctions::attend);
   using Merge = decltype(AttentionFunctions::merge);
   using Finish = decltype(AttentionFunctions::finish);
-  return {cpu.select(IsaTable<Attend>{KVPAGE_ISA_TABLE(template attend_splits<Key, Value>)}),
+  return {cpu.select(IsaTable<Prepare>{KVPAGE_ISA_TABLE(template prepare_attention<Key>)}),
+          cpu.select(IsaTable<Attend>{KVPAGE_ISA_TABLE(template attend_splits<Key, Value>)}),
           cpu.select(IsaTable<Merge>{KVPAGE_ISA_TABLE(merge_attention_rows)}),
           cpu.select(IsaTable<Finish>{KVPAGE_ISA_TABLE(template finish_attention<Value>)})};
 }
@@ -94,12 +98,16 @@ void attend_whole_items(Cpu& cpu, const PagedAttentionArgs<KV>& args, const Atte
       const AttentionItem item = items.at(i);
       const MemberTiles members(items, item, 0, item.num_members);
       std::fill_n(scratch.total.sum, members.num_tokens * launch.group, 0.0f);
-      if (item.shared_splits > 0) functions.attend(launch, members.tiles, members.count, scratch, scratch.total, 0, item.shared_splits);
+      if (item.shared_splits > 0) {
+        functions.prepare(launch, members.tiles, members.count, scratch);
+        functions.attend(launch, members.tiles, members.count, scratch, scratch.total, 0, item.shared_splits);
+      }
       std::int64_t row = 0;
       for (std::int64_t m = 0; m < members.count; ++m) {
         const AttentionTile& tile = members.tiles[m];
         const AttentionRows total = scratch.total.from(row, launch.padded_dim);
         const SplitRange splits = own_splits(launch, tile, item.shared_splits);
+        if (splits.begin < splits.end) functions.prepare(launch, &tile, 1, scratch);
         functions.attend(launch, &tile, 1, scratch, total, splits.begin, splits.end);
         functions.finish(launch, tile, total);
         row += tile.num_tokens * launch.group;
@@ -155,12 +163,13 @@ class AttentionUnits {
   }
 
   void run() noexcept {
-    cpu_.parallel_for(num_units_, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+    cpu_.parallel_for(num_units_, kUnitsPerChunk, [&](std::int64_t begin, std::int64_t end, int worker) {
       const AttentionScratch scratch = memory_.worker(launch_, worker);
       for (std::int64_t i = begin; i < end; ++i) {
         const AttentionUnit& unit = memory_.units[i];
         const MemberTiles members(items_, unit.item, unit.member_begin, unit.member_end);
         std::fill_n(unit.result.sum, members.num_tokens * launch_.group, 0.0f);
+        if (i == begin || !unit.same_rows(memory_.units[i - 1])) functions_.prepare(launch_, members.tiles, members.count, scratch);
         functions_.attend(launch_, members.tiles, members.count, scratch, unit.result, unit.splits.begin, unit.splits.end);
       }
     });

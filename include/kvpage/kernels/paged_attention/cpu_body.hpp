@@ -48,9 +48,10 @@ inline AttentionPair locate_pair(const AttentionLaunch& launch, const AttentionT
     const std::byte* head = staged;
     std::int64_t offset = position % kAttentionPairTokens;
     if (!launch.staged) {
-      head = launch.base + static_cast<std::int64_t>(tile.block_ids[position / launch.block_size].value) * launch.block_stride +
+      const std::int64_t block = position / launch.block_size;
+      head = launch.base + static_cast<std::int64_t>(tile.block_ids[block].value) * launch.block_stride +
              tile.kv_head * map.key.head_stride;
-      offset = position % launch.block_size;
+      offset = position - block * launch.block_size;
     }
     pair.keys[half] = head + map.key.offset + offset * launch.key_unit;
     pair.values[half] = head + map.value.offset + offset * launch.value_stride;
@@ -177,12 +178,10 @@ inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& 
 
 }  // namespace detail
 
-/// total [rows] += the tiles' attention over positions of splits [split_begin, split_end), folded in order. Several tiles must
-/// have equal pages there, of which all their rows see everything: then they are one tile.
-template <class Key, class Value>
-void attend_splits(const detail::AttentionLaunch& launch, const detail::AttentionTile* tiles, std::int64_t num_tiles,
-                   const detail::AttentionScratch& scratch, const detail::AttentionRows& total, std::int64_t split_begin,
-                   std::int64_t split_end) {
+/// Readies the queries of tiles for attend_splits.
+template <class Key>
+void prepare_attention(const detail::AttentionLaunch& launch, const detail::AttentionTile* tiles, std::int64_t num_tiles,
+                       const detail::AttentionScratch& scratch) {
   std::int64_t num_tokens = 0;
   for (std::int64_t i = 0; i < num_tiles; ++i) num_tokens += tiles[i].num_tokens;
   std::int64_t row = 0;
@@ -190,6 +189,15 @@ void attend_splits(const detail::AttentionLaunch& launch, const detail::Attentio
     detail::prepare_queries<Key>(launch, tiles[i], scratch, row, num_tokens * launch.group);
     row += tiles[i].num_tokens * launch.group;
   }
+}
+
+/// total [rows] += the tiles' attention over positions of splits [split_begin, split_end), folded in order. Several tiles must
+/// have equal pages there, of which all their rows see everything: then they are one tile.
+/// Requires: prepare_attention of the same tiles and scratch.
+template <class Key, class Value>
+void attend_splits(const detail::AttentionLaunch& launch, const detail::AttentionTile* tiles, std::int64_t num_tiles,
+                   const detail::AttentionScratch& scratch, const detail::AttentionRows& total, std::int64_t split_begin,
+                   std::int64_t split_end) {
   if (num_tiles == 1) {
     detail::attend_prepared<Key, Value>(launch, tiles[0], scratch, total, split_begin, split_end);
     return;
@@ -197,7 +205,8 @@ void attend_splits(const detail::AttentionLaunch& launch, const detail::Attentio
   detail::AttentionLaunch unmasked = launch;
   unmasked.window = 0;
   detail::AttentionTile joined = tiles[0];
-  joined.num_tokens = num_tokens;
+  joined.num_tokens = 0;
+  for (std::int64_t i = 0; i < num_tiles; ++i) joined.num_tokens += tiles[i].num_tokens;
   joined.kv_len = joined.first_pos = split_end * kAttentionSplitTokens;
   detail::attend_prepared<Key, Value>(unmasked, joined, scratch, total, split_begin, split_end);
 }

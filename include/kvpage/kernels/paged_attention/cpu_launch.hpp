@@ -186,6 +186,7 @@ inline SplitRange own_splits(const AttentionLaunch& launch, const AttentionTile&
 
 /// The functions of one instruction set.
 struct AttentionFunctions {
+  void (*prepare)(const AttentionLaunch&, const AttentionTile*, std::int64_t, const AttentionScratch&);
   void (*attend)(const AttentionLaunch&, const AttentionTile*, std::int64_t, const AttentionScratch&, const AttentionRows&, std::int64_t,
                  std::int64_t);
   void (*merge)(const AttentionLaunch&, const AttentionRows&, const AttentionRows&, std::int64_t);
@@ -200,6 +201,12 @@ struct AttentionUnit {
   SplitRange splits;           ///< at most one
   bool begins_item = false, ends_item = false;
   AttentionRows result;
+
+  /// Whether the rows are those of `other`, and so are the queries.
+  bool same_rows(const AttentionUnit& other) const noexcept {
+    return item.members == other.item.members && item.kv_head == other.item.kv_head && item.token_begin == other.item.token_begin &&
+           member_begin == other.member_begin && member_end == other.member_end;
+  }
 };
 
 }  // namespace detail

@@ -138,14 +138,15 @@ inline constexpr WalshSigns kWalshSigns{};
 
 /// The rows of up to `num_tokens` consecutive tokens of one sequence and one kv head; row = token * group + head in group.
 struct AttentionTile {
-  const BlockId* block_ids = nullptr;
-  std::int64_t kv_len = 0;
-  std::int64_t first_pos = 0;
-  std::int64_t num_tokens = 0;
-  std::int64_t kv_head = 0;
-  const float* q = nullptr;  // [num_tokens, group, head_dim], tokens q_stride apart
-  float* out = nullptr;      // [num_tokens, group, head_dim], tokens out_stride apart
-  float* lse = nullptr;      // [num_tokens, group], tokens num_q_heads apart; may be null
+  // No initial values: arrays of tiles are made for every unit of work, and few of their tiles are used.
+  const BlockId* block_ids;
+  std::int64_t kv_len;
+  std::int64_t first_pos;
+  std::int64_t num_tokens;
+  std::int64_t kv_head;
+  const float* q;  // [num_tokens, group, head_dim], tokens q_stride apart
+  float* out;      // [num_tokens, group, head_dim], tokens out_stride apart
+  float* lse;      // [num_tokens, group], tokens num_q_heads apart; may be null
 };
 
 /// States of a tile's rows. Scores are logarithms to base 2, and `max` may lie below the largest score (see softmax_body.hpp).
