@@ -1,5 +1,7 @@
 /// \file How fast this machine reads and copies memory: one JSON object in bytes per second: read_1 and read_n (threads), streams_1 and
-/// streams_n (each thread reads 8 places in turn, which keeps more of the memory busy), copy_n.
+/// streams_n (each thread reads 8 places in turn), copy_n. The memory lies on huge pages, as weights do.
+#include "engine/model/mapped_memory.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -12,7 +14,7 @@
 
 namespace {
 
-constexpr std::size_t kWords = std::size_t{48} << 20;  // 384 MiB: larger than any cache
+constexpr std::int64_t kBytes = std::int64_t{384} << 20;  // larger than any cache
 constexpr int kRepeats = 5;
 
 std::uint64_t sum(std::span<const std::uint64_t> words) {
@@ -78,7 +80,9 @@ double copy_rate(std::span<std::uint64_t> words, unsigned num_threads) {
 }  // namespace
 
 int main() {
-  std::vector<std::uint64_t> words(kWords, 1);
+  const kvpage::engine::MappedMemory memory(kBytes);
+  const std::span<std::uint64_t> words(reinterpret_cast<std::uint64_t*>(memory.span().data()), memory.span().size() / sizeof(std::uint64_t));
+  std::fill(words.begin(), words.end(), 1);
   const unsigned num_threads = std::max(1u, std::thread::hardware_concurrency());
   std::printf("{\"read_1\": %.6g, \"read_n\": %.6g, ", read_rate(words, 1, sum), read_rate(words, num_threads, sum));
   std::printf("\"streams_1\": %.6g, ", read_rate(words, 1, sum_of_streams));

@@ -127,7 +127,7 @@ LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, st
   require_memory({*file, spec, tokenizer}, config, options.host_tier_bytes, engine::available_memory_bytes());
   auto model = loaded(engine::load_language_model(*file, spec, config));
   const std::vector<engine::KernelUse> uses = model->kernel_uses();
-  if (std::none_of(uses.begin(), uses.end(), [](const engine::KernelUse& use) { return use.in_file; })) file->drop_tensor_data();
+  if (std::none_of(uses.begin(), uses.end(), [](const engine::KernelUse& use) { return use.in_file; })) file.reset();
   warn_of_slow_kernels(uses);
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(file), std::move(tokenizer), std::move(end_tokens), std::move(progress), std::move(model), load_s};

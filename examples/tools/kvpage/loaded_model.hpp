@@ -40,7 +40,7 @@ TextModel open_text_model(const std::string& path);
 
 /// A model ready to compute. Members are in the order of their lifetimes.
 struct LoadedModel {
-  std::unique_ptr<engine::Gguf> file;
+  std::unique_ptr<engine::Gguf> file;  ///< null unless weights are read from it
   engine::Tokenizer tokenizer;
   std::vector<TokenId> end_tokens;
   std::unique_ptr<ProgressBar> progress;
