@@ -105,6 +105,8 @@ KVPAGE_LANES IntLanes shift_right_int(IntLanes a) {
 KVPAGE_LANES FloatLanes to_float(IntLanes a) { return {_mm512_cvtepi32_ps(a.v)}; }
 KVPAGE_LANES IntLanes round_to_int(FloatLanes a) { return {_mm512_cvtps_epi32(a.v)}; }
 KVPAGE_LANES IntLanes bits_of(FloatLanes a) { return {_mm512_castps_si512(a.v)}; }
+/// See simd_scale_body.hpp for what this does.
+KVPAGE_LANES FloatLanes scale_by_power(FloatLanes a, FloatLanes n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 KVPAGE_LANES FloatLanes from_bits(IntLanes a) { return {_mm512_castsi512_ps(a.v)}; }
 
 KVPAGE_LANES ByteLanes load_bytes(const void* p) { return {_mm512_loadu_si512(p)}; }

@@ -9,6 +9,7 @@
 KVPAGE_ISA_BEGIN_AVXVNNI
 #include <kvpage/exec/simd_256_body.hpp>
 #include <kvpage/exec/simd_reduce_body.hpp>
+#include <kvpage/exec/simd_scale_body.hpp>
 
 inline constexpr int kCenteredStart = -128;
 

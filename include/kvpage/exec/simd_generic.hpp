@@ -105,8 +105,9 @@ KVPAGE_LANES void store_half(std::uint16_t* p, FloatLanes a) {
 KVPAGE_LANES FloatLanes load_bfloat(const std::uint16_t* p) {
   return detail::each<FloatLanes>([&](int i) { return std::bit_cast<float>(static_cast<std::uint32_t>(p[i]) << 16); });
 }
-/// 16 floats of 8 bits: with 5 exponent bits, as IEEE halves of which these are the upper bytes; with 4, where only all ones
-/// (NaN) is no number, times 2^-8.
+/// 16 codes of the 8-bit formats. With 5 exponent bits the code is the upper byte of an IEEE half. With 4 this is the value times
+/// 2^-8, as a half's exponent bias is 8 larger; all ones is NaN, and there is no infinity.
+/// Source: OCP 8-bit Floating Point Specification, revision 1.0.
 template <int kExponentBits>
 KVPAGE_LANES FloatLanes load_small_float(const std::uint8_t* p) {
   return detail::each<FloatLanes>([&](int i) {
@@ -271,5 +272,6 @@ KVPAGE_LANES std::int32_t reduce_max_int(IntLanes a) {
 }
 
 #include <kvpage/exec/simd_pairs_body.hpp>
+#include <kvpage/exec/simd_scale_body.hpp>
 
 KVPAGE_ISA_END_GENERIC

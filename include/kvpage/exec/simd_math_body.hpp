@@ -35,10 +35,7 @@ KVPAGE_LANES FloatLanes power_of_two(FloatLanes n) {
 KVPAGE_LANES FloatLanes exp(FloatLanes x) {
   const FloatLanes clamped = max(broadcast(-104.0f), min(broadcast(89.0f), x));
   const detail::ExpParts parts = detail::exp_parts(clamped);
-  // Two factors, so that neither leaves the range of normal floats.
-  const FloatLanes half_n = to_float(shift_right_int<1>(round_to_int(parts.n)));
-  const FloatLanes scaled = mul(add(broadcast(1.0f), parts.p), detail::power_of_two(half_n));
-  return mul(scaled, detail::power_of_two(sub(parts.n, half_n)));
+  return scale_by_power(add(broadcast(1.0f), parts.p), parts.n);
 }
 
 /// tanh(x) = e / (e + 2) with e = exp(2|x|) - 1, which has no cancellation near 0.
