@@ -37,7 +37,7 @@ struct AttentionLaw {
 
   /// Mostly short; now and then beside the borders of steps and splits.
   void add_sequence(bool chunks, LawRandom& random) {
-    constexpr std::array<std::int64_t, 10> kBorders{1, 31, 32, 33, 255, 256, 257, 300, 513, 777};
+    constexpr std::array<std::int64_t, 13> kBorders{1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 300, 513, 777};
     const std::int64_t kv_len = random.one_in(12) ? random.pick(kBorders) : random.between(1, 45);
     const std::int64_t q_count = chunks ? std::min(kv_len, random.between(2, 12)) : 1;
     first_token.push_back(all.num_tokens());

@@ -68,11 +68,14 @@ TEST_CASE("paged_attention.invariance.every_instruction_set_gives_the_bits_of_ge
   fill_random(problem, 5);
   const kvpage::CpuFeatures features = kvpage::detect_cpu_features();
   for (const char* format : kFormats) {
-    const AttentionResult expected = storage(format).run(problem, {.isa = kvpage::Isa::kGeneric});
-    for (const kvpage::Isa isa : kvpage::kAllIsas) {
-      if (kvpage::missing_feature(isa, features) != nullptr) continue;
-      INFO(format << " on " << kvpage::isa_name(isa));
-      CHECK(storage(format).run(problem, {.isa = isa}) == expected);
+    for (const std::int64_t window : {0, 50}) {  // the window begins in the second step of a pair
+      problem.window = window;
+      const AttentionResult expected = storage(format).run(problem, {.isa = kvpage::Isa::kGeneric});
+      for (const kvpage::Isa isa : kvpage::kAllIsas) {
+        if (kvpage::missing_feature(isa, features) != nullptr) continue;
+        INFO(format << " on " << kvpage::isa_name(isa) << ", window " << window);
+        CHECK(storage(format).run(problem, {.isa = isa}) == expected);
+      }
     }
   }
 }

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kItemsPerWorker = 4;
 /// Splits in flight per worker: states of whole tiles, and many more of the small tiles of decode.
 inline constexpr std::int64_t kTileStatesPerWorker = 8;
 inline constexpr std::int64_t kUnitsPerWorker = 64;
-/// Units that a worker takes at once: those of the same rows prepare their queries once.
+/// Units that a worker takes at once at most: those of the same rows prepare their queries once.
 inline constexpr std::int64_t kUnitsPerChunk = 4;
 
 template <KVStorage KV>
@@ -163,7 +163,8 @@ class AttentionUnits {
   }
 
   void run() noexcept {
-    cpu_.parallel_for(num_units_, kUnitsPerChunk, [&](std::int64_t begin, std::int64_t end, int worker) {
+    const std::int64_t grain = std::clamp<std::int64_t>(num_units_ / (4 * cpu_.num_threads()), 1, kUnitsPerChunk);
+    cpu_.parallel_for(num_units_, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
       const AttentionScratch scratch = memory_.worker(launch_, worker);
       for (std::int64_t i = begin; i < end; ++i) {
         const AttentionUnit& unit = memory_.units[i];
@@ -240,7 +241,7 @@ template <KVStorage KV>
   return paged_attention_scratch_bytes<KV>(cpu.num_threads(), dims, num_q_heads);
 }
 
-/// Why pages of KV are copied step by step instead of read in place; empty = they are read in place. Bits are the same.
+/// Why pages of KV are copied before they are read instead of read in place; empty = they are read in place. Bits are the same.
 template <KVStorage KV>
 [[nodiscard]] constexpr std::string_view paged_attention_slow_reason(const KVDims& dims) noexcept {
   if (detail::reads_in_place<KV>(dims)) return {};
@@ -251,10 +252,10 @@ template <KVStorage KV>
 
 /// See PagedAttentionArgs. Needs its scratch.
 ///
-/// Softmax runs in steps of 32 absolute positions, partial results over 256, folded in ascending order: which worker does
-/// what changes no bit. Leading splits whose pages several sequences share are read once for all of them (cascade). Keys and
-/// values are read as codes; 8- and 4-bit keys by integer dot products against queries of 15 bits. Threads: one launch at a
-/// time per Cpu. Cost: no allocation.
+/// Scores and weighted sums take 64 absolute positions at a time, the softmax 32; partial results over 256 are folded in
+/// ascending order: which worker does what changes no bit. Leading splits whose pages several sequences share are read once
+/// for all of them (cascade). Keys and values are read as codes; 8- and 4-bit keys by integer dot products against queries of
+/// 15 bits. Threads: one launch at a time per Cpu. Cost: no allocation.
 template <KVStorage KV>
 [[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;

@@ -83,7 +83,7 @@ inline bool sees_whole_step(const AttentionLaunch& launch, const AttentionTile& 
 
 /// The softmax of one step of a pair.
 template <class Value>
-inline void weigh_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const PairWindow& pairs,
+inline void weigh_step(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const PairsAhead& pairs,
                        std::int64_t step_pos, int step) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
   const bool biased = launch.key_bias.bias != nullptr;
@@ -101,7 +101,7 @@ inline void weigh_step(const AttentionLaunch& launch, const AttentionTile& tile,
 
 /// One pair of steps for all rows of a tile, into scratch.part.
 template <class Key, class Value>
-inline void attend_pair(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const PairWindow& pairs,
+inline void attend_pair(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const PairsAhead& pairs,
                         std::int64_t pos) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
   const int first = pairs.first_half / 2;
@@ -137,7 +137,7 @@ inline PairRange visible_pair(const AttentionLaunch& launch, const AttentionTile
 
 /// Moves on to the pair at `pos`, and looks two pairs ahead.
 inline void advance(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch, const PairRange& range,
-                    bool first, PairWindow& pairs) {
+                    bool first, PairsAhead& pairs) {
   const auto locate = [&](std::int64_t pos, const AttentionPair& otherwise) {
     const PairRange ahead = visible_pair(launch, tile, pos);
     return ahead.begin < ahead.end ? locate_pair(launch, tile, scratch.page, ahead) : otherwise;
@@ -160,7 +160,7 @@ inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& 
                             const AttentionRows& total, std::int64_t split_begin, std::int64_t split_end) {
   const std::int64_t num_rows = tile.num_tokens * launch.group;
   if (launch.staged) __builtin_memset(scratch.page, 0, static_cast<std::size_t>(launch.stage_bytes));  // padding dims must be finite
-  PairWindow pairs;
+  PairsAhead pairs;
   bool first = true;
   for (std::int64_t split = split_begin; split < split_end; ++split) {
     open_split(launch, scratch, num_rows);

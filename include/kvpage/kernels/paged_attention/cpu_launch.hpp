@@ -73,7 +73,7 @@ AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
   launch.softcap = static_cast<float>(static_cast<double>(args.softcap) * kLog2E);
   launch.window = args.window;
   if (takes_out_key_bias<KV>) launch.key_bias = args.key_bias;
-  launch.stage = &stage_step<KV>;
+  launch.stage = &stage_pair<KV>;
   launch.view = &args.view;
   return launch;
 }

@@ -105,7 +105,9 @@ constexpr int find_small_exponent_bits() noexcept {
       const std::uint32_t magnitude = code & 0x7Fu;
       const std::uint32_t half = (code & 0x80u) << 8 | magnitude << 7 | (magnitude == 0x7Fu ? 0x4000u : 0u);
       five = five && equals(code, decode_half(static_cast<std::uint16_t>(i << 8)));
-      four = four && equals(code, 0x1p8f * decode_half(static_cast<std::uint16_t>(half)));
+      const float value = decode_half(static_cast<std::uint16_t>(half));
+      // No product with NaN: clang takes none as a constant.
+      four = four && equals(code, magnitude == 0x7Fu ? value : 0x1p8f * value);
     }
     return five ? 5 : (four ? 4 : 0);
   }

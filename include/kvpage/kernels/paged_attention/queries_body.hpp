@@ -55,7 +55,7 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
 template <class Key>
 inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
                             std::int64_t first_row, std::int64_t num_rows) {
-  TileCursor place{num_rows, kTileRows};
+  TileCursor place{num_rows, kScoreTileRows};
   for (std::int64_t i = 0; i < tile.num_tokens * launch.group; ++i) {
     const float* q = tile.q + i / launch.group * launch.q_stride + i % launch.group * launch.head_dim;
     const std::int64_t row = first_row + i;

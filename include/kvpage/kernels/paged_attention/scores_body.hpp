@@ -21,13 +21,13 @@ using kvpage::detail::kSmallExponentBits;
 
 /// Lanes that take two registers leave room for fewer rows.
 template <class L>
-concept PairedLanes = requires(L lanes) { lanes.lo; };
+concept TwoRegisterLanes = requires(L lanes) { lanes.lo; };
 template <class L>
 concept LoopedLanes = std::is_array_v<decltype(L::v)>;
 /// Rows of a register tile: lanes in one register, in two, or (plain loops) in none.
-inline constexpr int kTileRows = LoopedLanes<FloatLanes> ? 1 : (PairedLanes<FloatLanes> ? 3 : 6);
+inline constexpr int kScoreTileRows = LoopedLanes<FloatLanes> ? 1 : (TwoRegisterLanes<FloatLanes> ? 3 : 6);
 /// Halves of a pair that one register tile takes: all where 32 registers hold 24 sums, else one step's.
-inline constexpr int kTileHalves = kTileRows >= 6 ? 4 : 2;
+inline constexpr int kScoreTileHalves = kScoreTileRows >= 6 ? 4 : 2;
 
 /// Rows of the next register tile when `rest` rows are left: the most of those compiled that leave no single row behind, as one
 /// row alone waits for its own chain of additions.
@@ -72,10 +72,10 @@ KVPAGE_LANES FloatLanes load_plain(const std::byte* codes) {
   }
 }
 
-/// The current pair of steps and the two after it (or again the last one), and the halves of the current one that hold visible
-/// keys: whole pairs. Pages lie anywhere, so nothing but the block table knows what comes next: the second next pair is fetched
-/// into the second-level cache, the next one from there into the first.
-struct PairWindow {
+/// The current pair of steps and the two after it (or again the last one); first_half and end_half bound the halves of the
+/// current one that hold visible keys, by whole steps: 0 or 2, and 2 or 4. Pages lie anywhere, so
+/// nothing but the block table knows what comes next: the second next pair is fetched into L2, the next one from there into L1.
+struct PairsAhead {
   AttentionPair now, next, later;
   int first_half, end_half;
 };
@@ -88,7 +88,7 @@ KVPAGE_LANES void prefetch_line(const std::byte* next, const std::byte* later) {
 /// scores [kRows, 16 * kHalves] of plain keys and q [padded_dim, kRows]: per key one chain of fused multiply-adds over the dims,
 /// ascending.
 template <class Key, int kRows, int kHalves>
-inline void score_rows_plain(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const float* q, float* scores) {
+inline void score_rows_plain(const AttentionLaunch& launch, const PairsAhead& pairs, int first_half, const float* q, float* scores) {
   FloatLanes acc[kRows][kHalves];
   KVPAGE_UNROLL
   for (int r = 0; r < kRows; ++r) {
@@ -140,7 +140,7 @@ KVPAGE_LANES IntLanes dot_key_word(IntLanes sum, ByteLanes codes, ByteLanes x) {
 
 /// Adds the integer dots of words [begin, end) of `kRows` queries with `kHalves` halves of a pair.
 template <class Key, int kRows, int kHalves>
-KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const CodedQueries& q,
+KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const PairsAhead& pairs, int first_half, const CodedQueries& q,
                                 std::int64_t begin, std::int64_t end, IntLanes (&high)[kRows][kHalves], IntLanes (&low)[kRows][kHalves]) {
   const std::int64_t split = launch.padded_dim / 8;  // 4-bit words from here on are high nibbles
   const std::byte* codes[kHalves];
@@ -171,7 +171,7 @@ KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const PairWindow&
 
 /// scores [kRows, 16 * kHalves] of integer codes: per group of dims an exact integer dot, then the group's scale and minimum.
 template <class Key, int kRows, int kHalves>
-inline void score_rows_coded(const AttentionLaunch& launch, const PairWindow& pairs, int first_half, const CodedQueries& q, float* scores) {
+inline void score_rows_coded(const AttentionLaunch& launch, const PairsAhead& pairs, int first_half, const CodedQueries& q, float* scores) {
   constexpr bool kOneGroup = Key::kScaling.group_dims == 0;
   constexpr int kParams = Key::kScaling.has_minimum ? 2 : 1;
   const std::int64_t num_words = launch.padded_dim / 4;
@@ -220,12 +220,12 @@ inline void score_rows_coded(const AttentionLaunch& launch, const PairWindow& pa
 
 /// Runs `kRows` rows from `row` on, in the arithmetic that the keys' codec asks for.
 template <class Key, int kRows>
-inline void score_rows(const AttentionLaunch& launch, const PairWindow& pairs, const AttentionScratch& scratch, std::int64_t row) {
+inline void score_rows(const AttentionLaunch& launch, const PairsAhead& pairs, const AttentionScratch& scratch, std::int64_t row) {
   float* scores = scratch.scores + row * kAttentionPairTokens;
   const std::int64_t at = row * launch.padded_dim;
   if constexpr (!kIntegerDots<Key>) {
     const float* q = scratch.scaled_q + at;
-    if constexpr (kTileHalves == 4) {
+    if constexpr (kScoreTileHalves == 4) {
       if (pairs.end_half - pairs.first_half == 4) return score_rows_plain<Key, kRows, 4>(launch, pairs, 0, q, scores);
     }
     for (int half = pairs.first_half; half < pairs.end_half; half += 2) score_rows_plain<Key, kRows, 2>(launch, pairs, half, q, scores);
@@ -243,15 +243,15 @@ inline void score_rows(const AttentionLaunch& launch, const PairWindow& pairs, c
 
 /// Scores of rows [0, num_rows).
 template <class Key>
-inline void score_tile(const AttentionLaunch& launch, const PairWindow& pairs, const AttentionScratch& scratch, std::int64_t num_rows) {
+inline void score_tile(const AttentionLaunch& launch, const PairsAhead& pairs, const AttentionScratch& scratch, std::int64_t num_rows) {
   int rows = 0;
   for (std::int64_t row = 0; row < num_rows; row += rows) {
-    rows = next_tile_rows(num_rows - row, kTileRows);
-    if constexpr (kTileRows >= 6) {
+    rows = next_tile_rows(num_rows - row, kScoreTileRows);
+    if constexpr (kScoreTileRows >= 6) {
       if (rows == 6) score_rows<Key, 6>(launch, pairs, scratch, row);
       if (rows == 4) score_rows<Key, 4>(launch, pairs, scratch, row);
     }
-    if constexpr (kTileRows >= 3) {
+    if constexpr (kScoreTileRows >= 3) {
       if (rows == 3) score_rows<Key, 3>(launch, pairs, scratch, row);
       if (rows == 2) score_rows<Key, 2>(launch, pairs, scratch, row);
     }

@@ -7,7 +7,7 @@
 namespace detail {
 
 /// Rows whose weights are computed side by side: each is a chain of a dozen operations.
-inline constexpr int kSoftmaxRows = kTileRows >= 6 ? 4 : 1;
+inline constexpr int kSoftmaxRows = kScoreTileRows >= 6 ? 4 : 1;
 /// Scores may exceed a row's `max` by this much before the row is scaled down: weights stay below 2^8, and rows are seldom scaled.
 inline constexpr float kMaxSlack = 8.0f;
 

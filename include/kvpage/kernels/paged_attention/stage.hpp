@@ -56,7 +56,7 @@ void stage_floats(const T* vector, std::int64_t head_dim, std::byte* codes, cons
 
 /// AttentionLaunch::stage of a storage type.
 template <KVStorage KV>
-void stage_step(const void* view_pointer, const AttentionTile& tile, std::int64_t begin, std::int64_t end, std::byte* page) noexcept {
+void stage_pair(const void* view_pointer, const AttentionTile& tile, std::int64_t begin, std::int64_t end, std::byte* page) noexcept {
   using Key = KernelKey<typename KV::Key>;
   using Value = KernelValue<typename KV::Value>;
   const PagedKVView<KV>& view = *static_cast<const PagedKVView<KV>*>(view_pointer);

@@ -8,7 +8,7 @@ namespace detail {
 
 /// Where the values of a pair are: half `h` starts at values[h]; `params` [params, 64] are decoded (kScaledDims only).
 struct ValueSource {
-  const PairWindow* pairs;
+  const PairsAhead* pairs;
   std::int64_t stride;
   std::int64_t padded_dim;
   const float* params;
@@ -90,7 +90,7 @@ inline void accumulate_rows(const ValueSource& source, std::int64_t begin, std::
 template <class Value, int kRows>
 inline void accumulate_dims(const AttentionLaunch& launch, const ValueSource& source, std::int64_t begin, std::int64_t end,
                             const float* weights, float* out) {
-  constexpr int kVectors = kTileRows >= 6 ? 4 : 2;
+  constexpr int kVectors = kScoreTileRows >= 6 ? 4 : 2;
   std::int64_t d = 0;
   for (; launch.padded_dim - d >= 16 * kVectors; d += 16 * kVectors) {
     accumulate_rows<Value, kRows, kVectors>(source, begin, end, d, weights, out + d, launch.padded_dim);
@@ -142,12 +142,12 @@ inline void accumulate_tile(const AttentionLaunch& launch, const ValueSource& so
                             std::int64_t num_rows) {
   int rows = 0;
   for (std::int64_t row = 0; row < num_rows; row += rows) {
-    rows = next_tile_rows(num_rows - row, kTileRows);
-    if constexpr (kTileRows >= 6) {
+    rows = next_tile_rows(num_rows - row, kScoreTileRows);
+    if constexpr (kScoreTileRows >= 6) {
       if (rows == 6) accumulate_group<Value, 6>(launch, source, row, scratch, masked);
       if (rows == 4) accumulate_group<Value, 4>(launch, source, row, scratch, masked);
     }
-    if constexpr (kTileRows >= 3) {
+    if constexpr (kScoreTileRows >= 3) {
       if (rows == 3) accumulate_group<Value, 3>(launch, source, row, scratch, masked);
       if (rows == 2) accumulate_group<Value, 2>(launch, source, row, scratch, masked);
     }
