@@ -40,13 +40,6 @@ std::int64_t resident_bytes() {
   return 0;
 }
 
-/// Where the data of the tensors begins.
-std::int64_t header_bytes_of(const Gguf& file) {
-  std::int64_t data_bytes = 0;
-  for (const auto& tensor : file.tensors()) data_bytes += std::ssize(tensor.data);
-  return file.file_bytes() - data_bytes;
-}
-
 }  // namespace
 
 TEST_CASE("engine.memory.large_memory_starts_at_a_huge_page", "[engine]") {
@@ -75,7 +68,6 @@ TEST_CASE("engine.memory.a_loaded_model_is_resident_once_and_maps_nothing_of_its
   auto file = std::make_unique<Gguf>(std::move(*opened));
   const auto spec = kvpage::engine::read_model_spec(*file);
   REQUIRE(spec);
-  const std::int64_t header_bytes = header_bytes_of(*file);
   REQUIRE(mapped_bytes_of(path) >= file->file_bytes());
 
   const std::int64_t before = resident_bytes();
@@ -87,20 +79,14 @@ TEST_CASE("engine.memory.a_loaded_model_is_resident_once_and_maps_nothing_of_its
   std::int64_t weight_bytes = 0;
   for (const auto& use : uses) weight_bytes += use.operation == "gemm" || use.operation == "rms_norm" ? use.bytes : 0;
   REQUIRE(std::none_of(uses.begin(), uses.end(), [](const auto& use) { return use.in_file; }));
-  file->drop_tensor_data();
-  CHECK(mapped_bytes_of(path) <= header_bytes + 4096);  // metadata: the tokenizer's texts
+  file.reset();
+  CHECK(mapped_bytes_of(path) == 0);
   kvpage::engine::SequenceRunner runner(**model);
-  const auto logits = append_all(runner, some_ids(8));
+  REQUIRE_FALSE(append_all(runner, some_ids(8)).empty());
   const std::int64_t grown = resident_bytes() - before;
   INFO("weights " << weight_bytes << ", resident " << grown);
   CHECK(grown >= weight_bytes * 9 / 10);
   CHECK(grown <= weight_bytes * 102 / 100 + 16'000'000);
-
-  file.reset();
-  CHECK(mapped_bytes_of(path) == 0);
-  kvpage::engine::SequenceRunner again(**model);
-  const bool same = append_all(again, some_ids(8)) == logits;  // not printed: millions of digits
-  CHECK(same);
 }
 
 }  // namespace kvpage_test

@@ -63,23 +63,6 @@ TEST_CASE("loader.split.any_part_opens_the_whole_model", "[loader]") {
   }
 }
 
-TEST_CASE("loader.split.tensor_data_can_be_dropped_and_metadata_stays", "[loader]") {
-  const TempDir dir;
-  write_parts(dir, right_parts());
-  auto opened = Gguf::open(dir / part_name(1));
-  REQUIRE(opened);
-  const std::int64_t file_bytes = opened->file_bytes();
-  for (int i = 0; i < 2; ++i) {
-    opened->drop_tensor_data();
-    REQUIRE(opened->tensors().size() == 4);
-    for (const auto& tensor : opened->tensors()) CHECK(tensor.data.empty());
-    CHECK(opened->find_tensor("d")->data.empty());
-    CHECK(opened->find_tensor("d")->shape_text() == "[8]");
-    CHECK(*opened->get<std::string_view>("general.architecture") == "llama");
-    CHECK(opened->file_bytes() == file_bytes);
-  }
-}
-
 TEST_CASE("loader.split.a_missing_part_is_named", "[loader]") {
   for (const int missing : {1, 2, 3}) {
     const TempDir dir;

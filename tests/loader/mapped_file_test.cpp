@@ -161,12 +161,6 @@ TEST_CASE("loader.file.what_is_released_leaves_memory_and_keeps_its_values", "[l
   CHECK(sum(file->bytes()) == all);
   file->release(file->bytes());
   CHECK(resident_bytes(dir / "file") == 0);
-
-  file->truncate_map(10'000);
-  CHECK(file->bytes().size() == 12'288);
-  CHECK(file->file_bytes() == kBytes);
-  CHECK(std::equal(text.begin(), text.begin() + 10'000, reinterpret_cast<const char*>(file->bytes().data())));
-  CHECK(resident_bytes(dir / "file") <= 12'288);
 }
 
 }  // namespace kvpage_test

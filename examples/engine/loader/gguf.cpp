@@ -111,20 +111,6 @@ void Gguf::release(std::span<const std::byte> data) const noexcept {
   }
 }
 
-void Gguf::drop_tensor_data() noexcept {
-  for (Part& part : parts_) {
-    const auto bytes = part.file.bytes();
-    std::size_t header_bytes = bytes.size();
-    for (GgufTensor& tensor : part.header.tensors) {
-      header_bytes = std::min(header_bytes, static_cast<std::size_t>(tensor.data.data() - bytes.data()));
-      tensor.data = {};
-    }
-    part.file.truncate_map(header_bytes);
-    part.file.release(part.file.bytes());
-  }
-  for (GgufTensor& tensor : tensors_) tensor.data = {};
-}
-
 const GgufTensor* Gguf::find_tensor(std::string_view name) const noexcept {
   const auto found = std::lower_bound(by_name_.begin(), by_name_.end(), name,
                                       [this](std::uint32_t i, std::string_view wanted) { return tensors_[i].name < wanted; });

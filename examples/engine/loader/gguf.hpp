@@ -58,12 +58,8 @@ class Gguf {
     return **value;
   }
 
-  /// Gives the memory of `data`, a part of one tensor's data, back to the system; an access reads the file again.
+  /// Gives the memory of `data` back to the system, as far as it lies in the part where it begins; an access reads the file again.
   void release(std::span<const std::byte> data) const noexcept;
-
-  /// Unmaps the data of all tensors, and gives back the memory of metadata until it is read again.
-  /// Requires: nobody views tensor data any more. Ensures: `data` of every tensor is empty.
-  void drop_tensor_data() noexcept;
 
   /// An error about this model, for rules that are checked by others.
   LoadError error(std::string item, std::string wanted, std::string found, std::string hint) const;

@@ -128,13 +128,6 @@ void MappedFile::release(std::span<const std::byte> part) const noexcept {
   ::madvise(const_cast<std::byte*>(region_->data) + begin, end - begin, MADV_DONTNEED);
 }
 
-void MappedFile::truncate_map(std::size_t num_bytes) noexcept {
-  const std::size_t kept = (std::max<std::size_t>(num_bytes, 1) + page_bytes() - 1) / page_bytes() * page_bytes();
-  if (kept >= region_->num_bytes) return;
-  ::munmap(const_cast<std::byte*>(region_->data) + kept, region_->num_bytes - kept);
-  region_->num_bytes = kept;
-}
-
 TruncationGuard::TruncationGuard() {
   struct sigaction action {};
   action.sa_sigaction = on_sigbus;

@@ -26,7 +26,7 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) noexcept;
   ~MappedFile();
 
-  /// What is mapped: the file, or its front after `truncate_map`.
+  /// The whole file.
   std::span<const std::byte> bytes() const noexcept;
   /// Size of the file when it was opened.
   std::int64_t file_bytes() const noexcept;
@@ -39,9 +39,6 @@ class MappedFile {
   /// Gives the memory of `part` (and of up to kMapAroundBytes beside it) back to the system. Its values stay: an access reads the
   /// file again. Requires: `part` lies inside bytes(). Cost: cheap, but what is needed again must be faulted in again.
   void release(std::span<const std::byte> part) const noexcept;
-
-  /// Gives up the map behind the first `num_bytes` bytes, in whole pages. Requires: nobody uses what lay there.
-  void truncate_map(std::size_t num_bytes) noexcept;
 
   /// Linux maps up to this much around an access, whoever asked for it.
   static constexpr std::size_t kMapAroundBytes = 65536;

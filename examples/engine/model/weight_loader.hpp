@@ -65,7 +65,8 @@ class WeightLoader {
     throw std::runtime_error(name + ": " + std::string(status.message()) + " (value " + std::to_string(status.value()) + ")");
   }
 
-  /// Gives read bytes back together with what was read beside them: each call of the system stops all workers for a moment.
+  /// Gives read bytes back together with what lies between them and others that were read: each call of the system stops all
+  /// workers for a moment, and what was given back too early is read again.
   void release(std::span<const std::byte> read) {
     constexpr std::ptrdiff_t kTogetherBytes = 2 << 20;
     const std::byte* const begin = read_.empty() ? read.data() : std::min(read_.data(), read.data());
