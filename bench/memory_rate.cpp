@@ -81,7 +81,8 @@ double copy_rate(std::span<std::uint64_t> words, unsigned num_threads) {
 
 int main() {
   const kvpage::engine::MappedMemory memory(kBytes);
-  const std::span<std::uint64_t> words(reinterpret_cast<std::uint64_t*>(memory.span().data()), memory.span().size() / sizeof(std::uint64_t));
+  const std::span<std::byte> bytes = memory.span();
+  const std::span<std::uint64_t> words(reinterpret_cast<std::uint64_t*>(bytes.data()), bytes.size() / sizeof(std::uint64_t));
   std::fill(words.begin(), words.end(), 1);
   const unsigned num_threads = std::max(1u, std::thread::hardware_concurrency());
   std::printf("{\"read_1\": %.6g, \"read_n\": %.6g, ", read_rate(words, 1, sum), read_rate(words, num_threads, sum));

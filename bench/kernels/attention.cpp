@@ -13,7 +13,7 @@ template <class Format>
 void decode(Cpu& cpu, const char* name, const AttentionShape& shape, double ceiling) {
   AttentionCase<CpuKV<Format>> problem(cpu, shape);
   const double rate = problem.kv_bytes() / problem.seconds(7);
-  std::printf("{\"figure\": \"kernels.attention_%s.%s\", \"value\": %.4g, \"unit\": \"B/s\", \"against\": \"memory read\", "
+  std::printf("{\"figure\": \"kernels.attention_%s.%s\", \"value\": %.4g, \"unit\": \"B/s\", \"against\": \"memory reads\", "
               "\"against_value\": %.4g, \"ratio\": %.3f}\n",
               name, std::string(Format::kName).c_str(), rate, ceiling, rate / ceiling);
 }
@@ -40,7 +40,7 @@ void cascade(Cpu& cpu, const char* name, AttentionShape shape) {
   const double separate_seconds = separate.seconds(7);
   std::printf("{\"figure\": \"kernels.attention_%s.%s\", \"value\": %.4g, \"unit\": \"s\", \"against\": \"separate pages\", "
               "\"against_value\": %.4g, \"ratio\": %.3f}\n",
-              name, std::string(Format::kName).c_str(), seconds, separate_seconds, seconds / separate_seconds);
+              name, std::string(Format::kName).c_str(), seconds, separate_seconds, separate_seconds / seconds);
 }
 
 }  // namespace

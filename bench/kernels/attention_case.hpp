@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <random>
 #include <vector>
 

@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import json
 import pathlib
-import statistics
 import tempfile
 
 import figures
@@ -29,13 +28,13 @@ FILES = [("smollm2", "q4_1"), ("smollm2", "q4_0"), ("smollm2", "q8_0"), ("gemma3
 
 
 class Group:
-    """The peers that there are, the rounds, and the machine's memory rate."""
+    """The peers that there are, and the rounds."""
 
     def __init__(self, rounds):
         self.programs = figures.Llama.find()
         self.openvino = OpenVinoPackage.find()
         self.rounds = Rounds(rounds, repeats=2 * rounds)
-        self.memory_rate = say_ceilings()
+        say_ceilings()
 
     def path(self, name, format_name):
         """The file, made of SmolLM2's where no model is published; None with a note."""
@@ -44,10 +43,10 @@ class Group:
             return path
         return llama_cpp.requantized(self.programs, path, name, format_name)
 
-    def measure(self, path, work, ours, **pipeline):
-        """Sides of one work: `ours`, the method `work` of Llama, and that of OpenVino when `pipeline` asks for one."""
+    def measure(self, path, work, ours, beside=None, **pipeline):
+        """Sides of one work: `ours`, the method `work` of Llama, that of OpenVino when `pipeline` asks for one, and what is `beside` them."""
         with contextlib.ExitStack() as stack:
-            sides, servers = {"kvpage": ours}, []
+            sides, servers = {"kvpage": ours} | (beside or {}), []
             if self.programs and hasattr(Llama, work):
                 sides["llama"] = getattr(Llama(self.programs, path), work)()
             opened = self.openvino.open(path, **pipeline) if self.openvino and pipeline else None
@@ -60,7 +59,7 @@ class Group:
 
 
 def say_ceilings():
-    """Notes; the rate at which all threads read memory."""
+    """Notes. The memory rate swings with the host's other guests, so `single` measures it in every round."""
     output, _ = figures.run([figures.PROGRAMS / "ceilings"])
     for line in map(json.loads, output.splitlines()):
         figures.note(f"ceilings, {line['isa']}, {line['threads']} threads: {line['code_macs'] / 1e9:.0f} GMAC/s of byte dots, "
@@ -68,7 +67,12 @@ def say_ceilings():
     memory = figures.memory_rates()
     figures.note(f"memory reads: {memory['read_1'] / 1e9:.1f} GB/s by 1 thread, {memory['read_n'] / 1e9:.1f} by {figures.cores()}; "
                  f"8 streams per thread: {memory['streams_1'] / 1e9:.1f} and {memory['streams_n'] / 1e9:.1f} GB/s")
-    return max(memory["read_n"], memory["streams_n"])
+
+
+def memory_rate(_show):
+    """The rate at which all threads read memory."""
+    memory = figures.memory_rates()
+    return {"read": max(memory["read_n"], memory["streams_n"])}
 
 
 def single(group):
@@ -77,11 +81,11 @@ def single(group):
         if path is None:
             continue
         label = figures.label(name, format_name)
-        results = group.measure(path, "single", Ours(path).single, max_seqs=0)
+        results = group.measure(path, "single", Ours(path).single, {"memory": memory_rate}, max_seqs=0)
         for metric, figure in (("prefill", f"prefill512.{label}"), ("decode", f"decode1.{label}")):
             report(figure, results, metric, "tok/s")
             report_openvino(figure, results, metric)
-        say_memory_share(label, statistics.median(results["kvpage"]["decode"]), Ours(path).bytes_per_token(), group.memory_rate)
+        say_memory_share(label, results["kvpage"]["decode"], Ours(path).bytes_per_token(), results["memory"]["read"])
 
 
 def batched(group):

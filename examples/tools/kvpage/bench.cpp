@@ -5,7 +5,7 @@
 #include "tools/kvpage/profile_report.hpp"
 #include "tools/kvpage/random_ids.hpp"
 #include "tools/kvpage/rates.hpp"
-#include "tools/kvpage/touch_pool.hpp"
+#include "tools/kvpage/warm_up.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -78,7 +78,7 @@ int bench(const BenchOptions& options) {
   const std::int64_t max_tokens = std::max<std::int64_t>(options.generate_tokens, 1);
   const std::int64_t context = options.depth_tokens + options.prompt_tokens + max_tokens;
   LoadedModel m = load_model_for(options.model, 1, context, engine::kDefaultStepTokens);
-  touch_pool(*m.model);
+  warm_up(*m.model, options.depth_tokens == 0 ? options.prompt_tokens : 0);  // else the depth is one
   engine::SystemEnv env;
   EngineOptions limits;
   limits.max_seqs = 1;

@@ -6,7 +6,7 @@
 #include "tools/kvpage/random_ids.hpp"
 #include "tools/kvpage/rates.hpp"
 #include "tools/kvpage/request_run.hpp"
-#include "tools/kvpage/touch_pool.hpp"
+#include "tools/kvpage/warm_up.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -110,7 +110,7 @@ int bench_batch(const BenchOptions& options) {
   const std::int64_t context = options.prompt_tokens + std::max<std::int64_t>(options.generate_tokens, 1);
   const std::int64_t step_tokens = std::max(engine::kDefaultStepTokens, options.batch + 1);
   LoadedModel m = load_model_for(options.model, options.batch, context, step_tokens);
-  touch_pool(*m.model);
+  warm_up(*m.model, options.batch * options.prompt_tokens);
   EngineOptions limits;
   limits.max_seqs = options.batch;
   limits.budget_tokens = step_tokens;

@@ -7,7 +7,7 @@
 #include "tools/kvpage/request_report.hpp"
 #include "tools/kvpage/request_run.hpp"
 #include "tools/kvpage/run_trace.hpp"
-#include "tools/kvpage/touch_pool.hpp"
+#include "tools/kvpage/warm_up.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -60,7 +60,9 @@ void pad_batches(CliEngine& engine, std::optional<engine::PaddedBatch>& padding)
 int run_requests(const BenchOptions& options, const std::vector<TimedRequest>& requests) {
   auto trace_file = create_trace(options);
   LoadedModel m = load_model(options.model, options.model.context_tokens, options.engine.budget_tokens, options.engine.max_seqs);
-  touch_pool(*m.model);
+  std::int64_t prompt_tokens = 0;
+  for (const TimedRequest& timed : requests) prompt_tokens += std::ssize(timed.request.prompt_ids);
+  warm_up(*m.model, prompt_tokens);
   engine::SystemEnv env;
   CliEngine engine(*m.model, engine_config(options.engine, options.model, std::ssize(requests)), policies_of(options.engine), env,
                    m.end_tokens, &m.tokenizer);

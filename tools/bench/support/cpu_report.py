@@ -1,5 +1,7 @@
 """What group cpu wants of each figure, and the lines it prints."""
 
+import statistics
+
 import figures
 
 LLAMA, OPENVINO = "llama.cpp", "OpenVINO GenAI"
@@ -46,8 +48,9 @@ def report_openvino(name, results, metric, unit="tok/s"):
         report(f"{name}.openvino", results, metric, unit, "openvino")
 
 
-def say_memory_share(label, tokens_per_s, bytes_per_token, memory_rate):
-    share = tokens_per_s * bytes_per_token / memory_rate
+def say_memory_share(label, tokens_per_s, bytes_per_token, memory_rates):
+    """Of both rates, one per round."""
+    share = statistics.median(tokens * bytes_per_token / rate for tokens, rate in zip(tokens_per_s, memory_rates))
     text = f"cpu.decode1.{label}: {bytes_per_token / 1e6:.1f} MB per token, {100 * share:.1f} % of the rate at which all threads read memory"
     if label in WANTED_SHARE:
         text += f"; wanted >= {100 * WANTED_SHARE[label]:.0f} %: {verdict(share, WANTED_SHARE[label])}"
