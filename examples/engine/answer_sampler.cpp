@@ -37,7 +37,7 @@ struct AnswerSampler::State {
   std::vector<std::vector<std::uint64_t>> scratch{};  // [num_threads], for sample_row
 
   void prepare(const BatchPlan& plan, const LanguageModel& model);
-  Status take_maxima(const LogitRows& part, const BatchPlan& plan, LanguageModel& model);
+  Status take_argmaxes(const LogitRows& part, const BatchPlan& plan, LanguageModel& model);
   Status draw_from_logits(const LogitRows& part, const BatchPlan& plan, LanguageModel& model);
   void draw(std::size_t begin, std::size_t end, LanguageModel& model);
   void widen(std::size_t begin, std::size_t end, const BatchPlan& plan);
@@ -60,11 +60,11 @@ void AnswerSampler::State::prepare(const BatchPlan& plan, const LanguageModel& m
 }
 
 /// Greedy draws that nothing else touches: the logits themselves are not wanted.
-Status AnswerSampler::State::take_maxima(const LogitRows& part, const BatchPlan& plan, LanguageModel& model) {
-  const auto maxima = model.maxima(part.first, part.count);
-  if (!maxima) return maxima.error();
+Status AnswerSampler::State::take_argmaxes(const LogitRows& part, const BatchPlan& plan, LanguageModel& model) {
+  const auto argmax = model.argmax(part.first, part.count);
+  if (!argmax) return argmax.error();
   for (std::size_t s = part.begin; s < part.end; ++s) {
-    take_maximum(jobs[s], (*maxima)[static_cast<std::size_t>(plan.samples[s].logit_index - part.first)], rows[s]);
+    take_argmax(jobs[s], (*argmax)[static_cast<std::size_t>(plan.samples[s].logit_index - part.first)], rows[s]);
   }
   return {};
 }
@@ -154,8 +154,8 @@ Status AnswerSampler::sample(const BatchPlan& plan, LanguageModel& model, std::s
     while (end < plan.samples.size() && plan.samples[end].logit_index < first + count) ++end;
     const LogitRows rows{first, count, done, end};
     const bool greedy = std::all_of(state_->jobs.begin() + static_cast<std::ptrdiff_t>(done),
-                                    state_->jobs.begin() + static_cast<std::ptrdiff_t>(end), wants_maximum);
-    const Status status = greedy ? state_->take_maxima(rows, plan, model) : state_->draw_from_logits(rows, plan, model);
+                                    state_->jobs.begin() + static_cast<std::ptrdiff_t>(end), wants_argmax);
+    const Status status = greedy ? state_->take_argmaxes(rows, plan, model) : state_->draw_from_logits(rows, plan, model);
     if (!status.ok()) return status;
     done = end;
     first += count;

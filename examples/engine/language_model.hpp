@@ -10,7 +10,7 @@
 
 #include <kvpage/base/expected.hpp>
 #include <kvpage/cache/plan_bytes.hpp>
-#include <kvpage/kernels/gemm/row_maximum.hpp>
+#include <kvpage/kernels/gemm/row_argmax.hpp>
 #include <kvpage/sched/batch_plan.hpp>
 
 #include <algorithm>
@@ -111,8 +111,8 @@ class LanguageModel {
   virtual Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) = 0;
 
   /// The largest of each of these rows' logits, the lowest token among equal ones, or the first that is NaN or +infinity: all that a greedy
-  /// draw asks of them. The logits themselves are stored only where a cap has to be applied first. The same requirements.
-  virtual Expected<std::span<const RowMaximum>, Status> maxima(std::int64_t first, std::int64_t count) = 0;
+  /// draw asks of them. The logits themselves are stored only where a cap has to be applied first. Requires and valid as logits().
+  virtual Expected<std::span<const RowArgmax>, Status> argmax(std::int64_t first, std::int64_t count) = 0;
 
   /// What the last forward() and the logits() after it launched.
   virtual StepStats step_stats() const = 0;

@@ -70,13 +70,13 @@ class TableModel final : public kvpage::engine::LanguageModel {
     for (const std::int64_t row : plan.logit_rows) rows_.emplace_back(seen_by(plan, row), plan.positions[static_cast<std::size_t>(row)]);
     return {};
   }
-  kvpage::Expected<std::span<const kvpage::RowMaximum>, kvpage::Status> maxima(std::int64_t first, std::int64_t count) override {
+  kvpage::Expected<std::span<const kvpage::RowArgmax>, kvpage::Status> argmax(std::int64_t first, std::int64_t count) override {
     const auto rows = logits(first, count);
     if (!rows) return kvpage::Unexpected{rows.error()};
-    maxima_.clear();
+    argmaxes_.clear();
     const std::int64_t width = spec().vocab_size;
-    for (std::int64_t i = 0; i < count; ++i) maxima_.push_back(kvpage::row_maximum(rows->data() + i * width, width));
-    return std::span<const kvpage::RowMaximum>(maxima_);
+    for (std::int64_t i = 0; i < count; ++i) argmaxes_.push_back(kvpage::row_argmax(rows->data() + i * width, width));
+    return std::span<const kvpage::RowArgmax>(argmaxes_);
   }
   kvpage::Expected<std::span<const float>, kvpage::Status> logits(std::int64_t first, std::int64_t count) override {
     if (failing_calls > 0 && first > 0) {
@@ -132,7 +132,7 @@ class TableModel final : public kvpage::engine::LanguageModel {
   kvpage::engine::CacheGroups groups_;
   std::vector<kvpage::TokenId> pages_;
   std::vector<std::pair<kvpage::TokenId, std::int64_t>> rows_;
-  std::vector<kvpage::RowMaximum> maxima_;
+  std::vector<kvpage::RowArgmax> argmaxes_;
   std::vector<float> logits_;
 };
 

@@ -57,7 +57,7 @@ std::size_t bytes_of_repeated_steps(LanguageModel& model, const std::vector<std:
     if (warm) before = allocated_bytes();
     for (const kvpage::BatchPlan& plan : plans) {
       const std::int64_t logit_rows = std::min(model.max_logit_rows(), std::ssize(plan.logit_rows));
-      if (!model.forward(plan).ok() || !model.logits(0, logit_rows)) FAIL("a step failed");
+      if (!model.forward(plan).ok() || !model.logits(0, logit_rows) || !model.argmax(0, logit_rows)) FAIL("a step failed");
       model.parallel(5, [](std::int64_t) {});
     }
   }
@@ -69,6 +69,27 @@ std::size_t bytes_of_repeated_steps(LanguageModel& model, const std::vector<std:
 TEST_CASE("engine.step.launches_and_weight_bytes_do_not_grow_with_its_rows", "[engine]") {
   for (const TinyModel& shape : {every_switch(), plain_model(), quantised_model()}) {
     for (const std::string& kernels : backend_names()) check_stats(shape, kernels);
+  }
+}
+
+TEST_CASE("engine.step.argmax_is_that_of_the_logits", "[engine]") {
+  for (const TinyModel& shape : {every_switch(), plain_model(), biased_model(), quantised_model()}) {
+    const TinyFile file(shape);
+    for (const std::string& kernels : backend_names()) {
+      const auto model = file.load(batch_config(kernels, 4, 64));
+      REQUIRE(model->forward(plan_step(*model, std::vector<PlannedRows>{{0, 9}, {0, 1}, {0, 20}})).ok());
+      const auto logits = model->logits(0, 3);
+      REQUIRE(logits);
+      const std::int64_t width = model->spec().vocab_size;
+      std::vector<std::uint64_t> ranks;
+      for (std::int64_t i = 0; i < 3; ++i) ranks.push_back(kvpage::row_argmax(logits->data() + i * width, width).rank());
+      for (std::int64_t first = 0; first < 3; ++first) {
+        const auto argmax = model->argmax(first, 3 - first);
+        REQUIRE(argmax);
+        INFO(shape.architecture << ' ' << kernels << ", first " << first);
+        for (std::size_t i = 0; i < argmax->size(); ++i) CHECK((*argmax)[i].rank() == ranks[i + static_cast<std::size_t>(first)]);
+      }
+    }
   }
 }
 

@@ -42,13 +42,14 @@ class HookedModel final : public kvpage::engine::LanguageModel {
     }
     return inner_.forward(plan);
   }
-  kvpage::Expected<std::span<const kvpage::RowMaximum>, kvpage::Status> maxima(std::int64_t first, std::int64_t count) override {
+  kvpage::Expected<std::span<const kvpage::RowArgmax>, kvpage::Status> argmax(std::int64_t first, std::int64_t count) override {
+    if (!on_logits) return inner_.argmax(first, count);
     const auto rows = logits(first, count);
     if (!rows) return kvpage::Unexpected{rows.error()};
-    maxima_.clear();
+    argmaxes_.clear();
     const std::int64_t width = spec().vocab_size;
-    for (std::int64_t i = 0; i < count; ++i) maxima_.push_back(kvpage::row_maximum(rows->data() + i * width, width));
-    return std::span<const kvpage::RowMaximum>(maxima_);
+    for (std::int64_t i = 0; i < count; ++i) argmaxes_.push_back(kvpage::row_argmax(rows->data() + i * width, width));
+    return std::span<const kvpage::RowArgmax>(argmaxes_);
   }
   kvpage::Expected<std::span<const float>, kvpage::Status> logits(std::int64_t first, std::int64_t count) override {
     const auto given = inner_.logits(first, count);
@@ -63,7 +64,7 @@ class HookedModel final : public kvpage::engine::LanguageModel {
 
  private:
   kvpage::engine::LanguageModel& inner_;
-  std::vector<kvpage::RowMaximum> maxima_;
+  std::vector<kvpage::RowArgmax> argmaxes_;
   std::vector<float> logits_;
 };
 

@@ -9,7 +9,7 @@
 #include <kvpage/base/expected.hpp>
 #include <kvpage/kernels/activation/args.hpp>
 #include <kvpage/kernels/embedding/args.hpp>
-#include <kvpage/kernels/gemm/row_maximum.hpp>
+#include <kvpage/kernels/gemm/row_argmax.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
 #include <kvpage/kernels/rope/args.hpp>
 #include <kvpage/quant/weight_view.hpp>
@@ -84,7 +84,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
   { backend.prepare_normed(RmsNormArgs{}, input) } -> std::same_as<Status>;
   { B::has_argmax(weight) } -> std::same_as<bool>;
-  { backend.argmax(weight, input, std::span<RowMaximum>{}) } -> std::same_as<Status>;
+  { backend.argmax(weight, input, std::span<RowArgmax>{}) } -> std::same_as<Status>;
   { backend.matmul(weight, input, x, x, n, true) } -> std::same_as<Status>;
   { backend.gated_matmul(weight, weight, input, GatedRows{}, weight, input) } -> std::same_as<Status>;
   { backend.embedding(EmbeddingArgs{}) } -> std::same_as<Status>;

@@ -45,7 +45,7 @@ Status CpuBackend::prepare_normed(RmsNormArgs args, Input& input) {
   return kvpage::rms_norm(*cpu_, args);
 }
 
-Status CpuBackend::argmax(const Weight& weight, const Input& input, std::span<RowMaximum> best) {
+Status CpuBackend::argmax(const Weight& weight, const Input& input, std::span<RowArgmax> best) {
   stats_.add_gemm(weight_bytes(weight));
   return gemm_argmax(*cpu_, {.weight = weight.packed, .input = input.rows, .best = best});
 }

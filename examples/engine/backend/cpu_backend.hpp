@@ -83,7 +83,7 @@ class CpuBackend {
   Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
   Status prepare_normed(RmsNormArgs args, Input& input);
   static bool has_argmax(const Weight& weight) { return weight.packed.data != nullptr; }
-  Status argmax(const Weight& weight, const Input& input, std::span<RowMaximum> best);
+  Status argmax(const Weight& weight, const Input& input, std::span<RowArgmax> best);
   template <KVStorage KV>
   Status project_heads(const Input& input, const HeadsArgs<Weight, KV>& args);
   Status matmul(const Weight& weight, const Input& input, const float* bias, float* out, std::int64_t out_stride, bool accumulate);
@@ -129,7 +129,7 @@ class CpuBackend {
   std::unique_ptr<Cpu> cpu_;  // workers hold its address
   PackedWeights weights_;
   std::vector<std::byte> scratch_;
-  std::vector<std::int32_t> pending_heads_;  // of gemm_groups
+  std::vector<std::int32_t> pending_heads_;  // of gemm_heads
   StepStats stats_;
 };
 
@@ -149,7 +149,7 @@ Status CpuBackend::project_heads(const Input& input, const HeadsArgs<Weight, Sto
   const auto num_pending = static_cast<std::size_t>(input.rows.num_rows * (num_outputs / head_dim));
   if (pending_heads_.size() < num_pending) pending_heads_.resize(num_pending);
   stats_.add_gemm(num_bytes);
-  const Status status = gemm_groups(*cpu_, {weights, input.rows, args.outputs}, {head_dim, pending_heads_}, finish);
+  const Status status = gemm_heads(*cpu_, {weights, input.rows, args.outputs}, {head_dim, pending_heads_}, finish);
   // Workers do these beside each other.
   if (args.times != nullptr) {
     for (auto* sum_ns : {&args.times->norm_ns, &args.times->rope_ns, &args.times->append_ns}) *sum_ns = *sum_ns / num_threads();

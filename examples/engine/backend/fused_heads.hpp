@@ -4,19 +4,19 @@
 #include "engine/backend/heads.hpp"
 
 #include <kvpage/kernels/append_kv/cpu.hpp>
-#include <kvpage/kernels/gemm/grouped_cpu.hpp>
+#include <kvpage/kernels/gemm/heads_cpu.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rope/cpu.hpp>
 
 namespace kvpage::engine {
 
-/// An epilogue of gemm_groups: norm, rotation and append of a head's rows right after their matmul, in the same worker: what the separate
+/// An epilogue of gemm_heads: norm, rotation and append of a head's rows right after their matmul, in the same worker: what the separate
 /// kernels would give, bit for bit.
 template <class Weight, KVStorage KV>
 class FusedHeads {
  public:
   FusedHeads(const Cpu& cpu, const HeadsArgs<Weight, KV>& args)
-      : args_(args), norm_(select_rms_norm_rows(cpu)), rotate_(cpu, args.ropes[kQueries].pairing), append_(cpu) {}
+      : args_(args), norm_(cpu), rotate_(cpu, args.ropes[kQueries].pairing), append_(cpu) {}
 
   /// The error of what is done to heads, or ok.
   Status validate() const {
@@ -29,38 +29,38 @@ class FusedHeads {
     return kvpage::validate(args_.append);
   }
 
-  void operator()(const GemmGroup& group) const {
-    if (group.matrix != kValues) {
-      if (args_.norms[group.matrix].num_rows > 0) normalise(group);
-      rotate(group);
+  void operator()(const GemmHead& head) const {
+    if (head.matrix != kValues) {
+      if (args_.norms[head.matrix].num_rows > 0) normalise(head);
+      rotate(head);
     }
-    if (group.matrix != kQueries) append(group);
+    if (head.matrix != kQueries) append(head);
   }
 
  private:
-  /// The rows of norms are heads; those of a group are one head of several tokens.
-  void normalise(const GemmGroup& group) const {
+  /// The rows of norms are heads; here one head of several tokens.
+  void normalise(const GemmHead& head) const {
     const PartTimer timer(args_.times != nullptr ? &args_.times->norm_ns : nullptr);
-    RmsNormArgs norm = args_.norms[group.matrix];
-    norm.x_stride = norm.out_stride = args_.outputs[group.matrix].out_stride;
-    norm.x += group.first_col;
-    norm.out += group.first_col;
-    norm_(norm, group.first_row, group.first_row + group.num_rows);
+    RmsNormArgs norm = args_.norms[head.matrix];
+    norm.x_stride = norm.out_stride = args_.outputs[head.matrix].out_stride;
+    norm.x += head.first_col;
+    norm.out += head.first_col;
+    norm_(norm, head.first_row, head.first_row + head.num_rows);
   }
 
-  void rotate(const GemmGroup& group) const {
+  void rotate(const GemmHead& head) const {
     const PartTimer timer(args_.times != nullptr ? &args_.times->rope_ns : nullptr);
-    RopeArgs rope = args_.ropes[group.matrix];
-    rope.x += group.first_col;
+    RopeArgs rope = args_.ropes[head.matrix];
+    rope.x += head.first_col;
     rope.num_heads = 1;
-    rotate_(rope, group.first_row, group.first_row + group.num_rows);
+    rotate_(rope, head.first_row, head.first_row + head.num_rows);
   }
 
-  void append(const GemmGroup& group) const {
+  void append(const GemmHead& head) const {
     const PartTimer timer(args_.times != nullptr ? &args_.times->append_ns : nullptr);
-    const std::int64_t head = group.first_col / group.num_cols, end = group.first_row + group.num_rows;
-    if (group.matrix == kKeys) append_.keys(args_.append, head, group.first_row, end);
-    else append_.values(args_.append, head, group.first_row, end);
+    const std::int64_t kv_head = head.first_col / head.num_cols, end = head.first_row + head.num_rows;
+    if (head.matrix == kKeys) append_.keys(args_.append, kv_head, head.first_row, end);
+    else append_.values(args_.append, kv_head, head.first_row, end);
   }
 
   const HeadsArgs<Weight, KV>& args_;

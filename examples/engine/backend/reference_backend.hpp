@@ -77,7 +77,7 @@ class ReferenceBackend {
     return reference::rms_norm(args);
   }
   static bool has_argmax(const Weight&) { return false; }
-  Status argmax(const Weight&, const Input&, std::span<RowMaximum>) {
+  Status argmax(const Weight&, const Input&, std::span<RowArgmax>) {
     return {StatusCode::kInvalidArgument, "the reference kernels have no argmax: compare the outputs of matmul"};
   }
   template <KVStorage KV>

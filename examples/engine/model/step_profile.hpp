@@ -14,7 +14,7 @@ enum class StepOperation : std::uint8_t {
 };
 
 /// What reports call them, in the order of StepOperation.
-inline constexpr std::array kStepOperationNames{"embedding", "norm", "norm+quant", "quantize", "qkv", "rope", "append", "attention",
+inline constexpr std::array kStepOperationNames{"embedding", "norm", "norm_quantize", "quantize", "qkv", "rope", "append", "attention",
                                                 "o", "gate_up", "down", "logits", "sample", "caller"};
 
 /// The least that an operation must do: every byte once, every product once.

@@ -42,7 +42,7 @@ class Transformer final : public LanguageModel {
         window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens() : 0),
         workspace_(spec, step_tokens_, logit_rows_of(config), gated_rows),
         max_logit_rows_(logit_rows_of(config)),
-        maxima_(static_cast<std::size_t>(max_logit_rows_)),
+        argmaxes_(static_cast<std::size_t>(max_logit_rows_)),
         pool_memory_(pool_bytes<KV>(cache_.shape)),
         pool_(cache_.shape, pool_memory_.span()) {}
 
@@ -62,7 +62,7 @@ class Transformer final : public LanguageModel {
 
   Status forward(const BatchPlan& plan) override;
   Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) override;
-  Expected<std::span<const RowMaximum>, Status> maxima(std::int64_t first, std::int64_t count) override;
+  Expected<std::span<const RowArgmax>, Status> argmax(std::int64_t first, std::int64_t count) override;
   StepStats step_stats() const override { return backend_.stats(); }
   void parallel(std::int64_t n, const IndexedTask& body) override;
   void profile_into(StepProfile* profile) override { profiler_.into(profile); }
@@ -90,7 +90,6 @@ class Transformer final : public LanguageModel {
   Status norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows, const float* residual = nullptr);
   Status add_block_output(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
                           const std::vector<float>& post_norm, std::int64_t num_tokens);
-  Status normalise(const RmsNormArgs& args);
   Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols);
   Status prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes);
   Status multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input, std::int64_t num_rows,
@@ -120,7 +119,7 @@ class Transformer final : public LanguageModel {
   RopeTables window_rope_;
   Workspace workspace_;
   std::int64_t max_logit_rows_;
-  std::vector<RowMaximum> maxima_;  // [max_logit_rows]
+  std::vector<RowArgmax> argmaxes_;  // [max_logit_rows]
   MappedMemory pool_memory_;
   KVPool<KV> pool_;
   typename B::Input input_;
@@ -178,16 +177,16 @@ Status Transformer<B, Format>::prepare_logits(std::int64_t first, std::int64_t c
 }
 
 template <Backend B, KVFormat Format>
-Expected<std::span<const RowMaximum>, Status> Transformer<B, Format>::maxima(std::int64_t first, std::int64_t count) {
-  const std::span best = std::span(maxima_).first(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, max_logit_rows_)));
+Expected<std::span<const RowArgmax>, Status> Transformer<B, Format>::argmax(std::int64_t first, std::int64_t count) {
+  const std::span best = std::span(argmaxes_).first(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, max_logit_rows_)));
   // A cap may round different logits to equal ones.
   if (!B::has_argmax(output_weight()) || spec_.logit_soft_cap > 0) {
     const auto rows = logits(first, count);
     if (!rows) return Unexpected{rows.error()};
     backend_.parallel(count, [&](std::int64_t i) {
-      best[static_cast<std::size_t>(i)] = row_maximum(rows->data() + i * spec_.vocab_size, spec_.vocab_size);
+      best[static_cast<std::size_t>(i)] = row_argmax(rows->data() + i * spec_.vocab_size, spec_.vocab_size);
     });
-    return std::span<const RowMaximum>(best);
+    return std::span<const RowArgmax>(best);
   }
   if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
   const Status found = profiler_.time(
@@ -198,7 +197,7 @@ Expected<std::span<const RowMaximum>, Status> Transformer<B, Format>::maxima(std
         return cost;
       });
   if (!found.ok()) return Unexpected{found};
-  return std::span<const RowMaximum>(best);
+  return std::span<const RowArgmax>(best);
 }
 
 template <Backend B, KVFormat Format>

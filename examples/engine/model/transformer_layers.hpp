@@ -175,9 +175,11 @@ Status Transformer<B, Format>::feed_forward_block(const Layer& layer, std::int64
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows,
                                     const float* residual) {
-  return normalise({.x = x, .x_stride = spec_.hidden_size, .weight = weight.data(), .residual = residual,
-                    .residual_stride = spec_.hidden_size, .out = out, .out_stride = spec_.hidden_size, .num_rows = num_rows,
-                    .dim = spec_.hidden_size, .eps = spec_.norm_epsilon});
+  const std::int64_t width = spec_.hidden_size;
+  const RmsNormArgs args{.x = x, .x_stride = width, .weight = weight.data(), .residual = residual, .residual_stride = width, .out = out,
+                         .out_stride = width, .num_rows = num_rows, .dim = width, .eps = spec_.norm_epsilon};
+  return profiler_.time(
+      StepOperation::kNorm, [&] { return backend_.rms_norm(args); }, [&] { return rows_cost(num_rows, width, 2); });
 }
 
 /// hidden += weight * x, through a norm if the architecture has one there.
@@ -189,12 +191,6 @@ Status Transformer<B, Format>::add_block_output(StepOperation operation, const t
   float* block = workspace_.normed.data();
   if (const Status status = multiply(operation, weight, input, num_tokens, nullptr, block, false); !status.ok()) return status;
   return norm(post_norm, block, hidden, num_tokens, hidden);
-}
-
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::normalise(const RmsNormArgs& args) {
-  return profiler_.time(
-      StepOperation::kNorm, [&] { return backend_.rms_norm(args); }, [&] { return rows_cost(args.num_rows, args.dim, 2); });
 }
 
 /// Rows x [num_rows, cols] as the input of the next matrices.

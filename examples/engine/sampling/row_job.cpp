@@ -79,12 +79,12 @@ void run_row(const RowJob& job, std::span<std::byte> scratch, RowResult& result)
   if (!result.error && (job.wants_logprob || job.num_top > 0)) find_logprobs(job, result);
 }
 
-bool wants_maximum(const RowJob& job) noexcept {
+bool wants_argmax(const RowJob& job) noexcept {
   const bool wants_more = job.wants_logprob || job.num_top > 0 || job.num_continuations > 0;
   return job.idle || (job.args.params.greedy() && !adjusts(job.args) && !wants_more);
 }
 
-void take_maximum(const RowJob& job, const RowMaximum& maximum, RowResult& result) noexcept {
+void take_argmax(const RowJob& job, const RowArgmax& maximum, RowResult& result) noexcept {
   clear(result);
   if (job.idle) return;
   const auto id = static_cast<TokenId>(maximum.col());

@@ -1,7 +1,7 @@
 /// \file RowJob and RowResult: what is wanted of one row of logits, and what came out. A pure function of the row and the job.
 #pragma once
 
-#include <kvpage/kernels/gemm/row_maximum.hpp>
+#include <kvpage/kernels/gemm/row_argmax.hpp>
 #include <kvpage/kernels/sample/cpu.hpp>
 #include <kvpage/kernels/sample/log_probs.hpp>
 
@@ -46,8 +46,8 @@ struct RowResult {
 void run_row(const RowJob& job, std::span<std::byte> scratch, RowResult& result) noexcept;
 
 /// Whether the largest logit of the row is all that the job asks for: a greedy draw, or none, from logits as they are.
-bool wants_maximum(const RowJob& job) noexcept;
-/// run_row of such a job, given the maximum. Requires: wants_maximum(job).
-void take_maximum(const RowJob& job, const RowMaximum& maximum, RowResult& result) noexcept;
+bool wants_argmax(const RowJob& job) noexcept;
+/// run_row of such a job, given the maximum. Requires: wants_argmax(job).
+void take_argmax(const RowJob& job, const RowArgmax& maximum, RowResult& result) noexcept;
 
 }  // namespace kvpage::engine

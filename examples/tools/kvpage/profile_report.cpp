@@ -58,10 +58,10 @@ std::string phase_text(const char* name, const engine::PhaseProfile& phase, cons
   std::string text = line("%s: %lld steps of %.1f rows, %.3f ms each, %.1f %% of it listed\n", name, static_cast<long long>(phase.steps),
                           static_cast<double>(phase.rows) / steps, static_cast<double>(phase.total_ns) / 1e6 / steps,
                           100 * listed_share(rows));
-  text += line("  %-10s %9s %10s %7s %11s %13s %14s %11s\n", "operation", "launches", "ms", "share", "MB", "GMAC codes", "GMAC floats",
+  text += line("  %-13s %9s %10s %7s %11s %13s %14s %11s\n", "operation", "launches", "ms", "share", "MB", "GMAC codes", "GMAC floats",
                "of ceiling");
   for (const ProfileRow& row : rows) {
-    text += line("  %-10s %9.1f %10.4f %5.1f %% %11.3f %13.4f %14.4f ", row.name, row.launches, row.ms, 100 * row.share_of_step,
+    text += line("  %-13s %9.1f %10.4f %5.1f %% %11.3f %13.4f %14.4f ", row.name, row.launches, row.ms, 100 * row.share_of_step,
                  row.bytes / 1e6, row.code_macs / 1e9, row.float_macs / 1e9);
     text += row.bytes > 0 ? line("%9.1f %%\n", 100 * row.share_of_ceiling) : line("%11s\n", "-");
   }
@@ -102,7 +102,8 @@ std::string ProfileReport::text() {
                                     model_.num_threads(), isa.c_str(), ceilings_.code_macs / 1e9, ceilings_.float_macs / 1e9,
                                     ceilings_.memory_bytes / 1e9);
   return ceilings + phase_text("prefill", profile_.prefill, ceilings_) + phase_text("decode", profile_.decode, ceilings_) +
-         "per step; caller = between the model's launches; above 100 % of a ceiling = data from caches\n";
+         "per step; rope, append and norms of heads run inside the launch of qkv: the workers' mean, not counted in qkv;\n"
+         "caller = between the model's launches; above 100 % of a ceiling = data from caches\n";
 }
 
 nlohmann::json ProfileReport::json() {

@@ -78,6 +78,7 @@ TEST_CASE("activation.bad_launches_are_refused", "[activation]") {
   std::vector<float> x(32);
   const GluArgs good{x.data(), 16, x.data(), 16, x.data(), 16, 2, 16, GateActivation::kSilu};
   REQUIRE(glu(cpu, good).ok());
+  REQUIRE(glu(cpu, GluArgs{}).ok());  // no rows
   const auto refused = [&](auto change) {
     GluArgs args = good;
     change(args);

@@ -162,3 +162,8 @@ TEST_CASE("rms_norm.quantised_rows_of_another_shape_are_refused", "[rms_norm]") 
   REQUIRE(rms_norm(cpu, args).ok());
   REQUIRE_FALSE(reference::rms_norm(args).ok());
 }
+
+TEST_CASE("rms_norm.without_rows_there_is_nothing_to_do", "[rms_norm]") {
+  Cpu cpu({.num_threads = 2});
+  REQUIRE(rms_norm(cpu, RmsNormArgs{}).ok());
+}

@@ -199,3 +199,8 @@ TEST_CASE("rope.bad_launches_write_nothing", "[rope]") {
   REQUIRE(refused([](RopeArgs& a) { a.num_tokens = -1; }));
   REQUIRE(x == std::vector<float>(64, 1.0f));
 }
+
+TEST_CASE("rope.without_heads_there_is_nothing_to_do", "[rope]") {
+  Cpu cpu({.num_threads = 2});
+  REQUIRE(rope(cpu, RopeArgs{.num_tokens = 3, .head_dim = 64, .rotary_dim = 64}).ok());
+}

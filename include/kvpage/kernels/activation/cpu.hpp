@@ -12,7 +12,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// The contract is GluArgs. Errors: a bad shape or pointer; then nothing is written.
 inline Status glu(Cpu& cpu, const GluArgs& args) {
-  if (const Status status = validate(args); !status.ok()) return status;
+  if (const Status status = validate(args); !status.ok() || args.num_rows == 0) return status;
   const auto rows = cpu.select(IsaTable<void (*)(const GluArgs&, std::int64_t, std::int64_t)>{KVPAGE_ISA_TABLE(glu_rows)});
   constexpr std::int64_t kChunkElements = 4096;  // less work than this does not pay for waking a worker
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkElements / args.dim);

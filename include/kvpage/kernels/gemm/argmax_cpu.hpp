@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/kernels/gemm/packed_cpu.hpp>
-#include <kvpage/kernels/gemm/row_maximum.hpp>
+#include <kvpage/kernels/gemm/row_argmax.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -10,7 +10,7 @@ KVPAGE_BEGIN_NAMESPACE
 struct GemmArgmaxArgs {
   PackedWeight weight{};         // [N, K], N < 2^32
   GemmInput input{};
-  std::span<RowMaximum> best{};  // [>= num_rows]
+  std::span<RowArgmax> best{};  // [>= num_rows]
 };
 
 /// The error of a launch that cannot run, or ok.
@@ -28,7 +28,7 @@ inline Status validate(const GemmArgmaxArgs& args) noexcept {
 /// Cost: no allocation; nothing of [num_rows, N] goes to memory.
 inline Status gemm_argmax(Cpu& cpu, const GemmArgmaxArgs& args, const GemmTuning& tuning = {}) {
   if (const Status status = validate(args); !status.ok()) return status;
-  std::fill_n(args.best.begin(), args.input.num_rows, RowMaximum{});
+  std::fill_n(args.best.begin(), args.input.num_rows, RowArgmax{});
   const auto panel_maximum = cpu.select(IsaTable<detail::PanelMaximum>{KVPAGE_ISA_TABLE(panel_maximum)});
   const auto epilogue = [&](const GemmBlock& block) {
     for (std::int64_t m = 0; m < block.num_rows; ++m) {

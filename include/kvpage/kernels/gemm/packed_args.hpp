@@ -1,4 +1,4 @@
-/// \file PackedGemmArgs, JointGemmArgs and PackedGluArgs: rows of activations times packed matrices.
+/// \file PackedGemmArgs, GroupedGemmArgs and PackedGluArgs: rows of activations times packed matrices.
 #pragma once
 
 #include <kvpage/exec/gate_activation.hpp>
@@ -39,7 +39,7 @@ struct GemmOutput {
 
 /// Several matrices that read the same rows, in one launch: of each what PackedGemmArgs gives, bit for bit. They may have different N and
 /// formats; small ones share the workers.
-struct JointGemmArgs {
+struct GroupedGemmArgs {
   std::span<const PackedWeight> weights{};  // [num_matrices]
   GemmInput input{};
   std::span<const GemmOutput> outputs{};    // [num_matrices]
@@ -80,7 +80,7 @@ inline Status validate(const PackedWeight& weight, const GemmInput& input) noexc
 }
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const JointGemmArgs& args) noexcept {
+inline Status validate(const GroupedGemmArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };

@@ -65,9 +65,9 @@ class StoreEpilogue {
 };
 }  // namespace detail
 
-/// The contract is JointGemmArgs. Errors: a bad shape, pointer or missing input form; then nothing is written.
+/// The contract is GroupedGemmArgs. Errors: a bad shape, pointer or missing input form; then nothing is written.
 /// Cost: no allocation.
-inline Status gemm(Cpu& cpu, const JointGemmArgs& args, const GemmTuning& tuning = {}) {
+inline Status gemm(Cpu& cpu, const GroupedGemmArgs& args, const GemmTuning& tuning = {}) {
   if (const Status status = validate(args); !status.ok()) return status;
   return gemm_blocks(cpu, args.weights, args.input, detail::StoreEpilogue(cpu, args.outputs), tuning);
 }
@@ -76,7 +76,7 @@ inline Status gemm(Cpu& cpu, const JointGemmArgs& args, const GemmTuning& tuning
 /// Cost: no allocation.
 inline Status gemm(Cpu& cpu, const PackedGemmArgs& args, const GemmTuning& tuning = {}) {
   const GemmOutput output{args.bias, args.out, args.out_stride, args.accumulate};
-  return gemm(cpu, JointGemmArgs{std::span(&args.weight, 1), args.input, std::span(&output, 1)}, tuning);
+  return gemm(cpu, GroupedGemmArgs{std::span(&args.weight, 1), args.input, std::span(&output, 1)}, tuning);
 }
 
 /// The contract is PackedGluArgs. Errors: a bad shape, pointer or missing input form; then nothing is written.

@@ -18,8 +18,8 @@ struct PanelCodec {
   /// Writes row `row` < 32 of the step. Requires: the step's bytes were zero, or held this row before.
   static void write(const PanelBlock& block, int row, std::byte* step) noexcept {
     if constexpr (kShape.has_super_scale()) {
-      write_number(step, row, half_of(block.super_scale));
-      if constexpr (kShape.has_minimum) write_number(step + kLayout.super_minimum_offset(), row, half_of(block.super_minimum));
+      write_number(step, row, encode_scale(block.super_scale));
+      if constexpr (kShape.has_minimum) write_number(step + kLayout.super_minimum_offset(), row, encode_scale(block.super_minimum));
     }
     for (int g = 0; g < kLayout.groups(); ++g) write_group(block, g, row, step);
     for (int s = 0; s < kLayout.sub_blocks(); ++s) {
@@ -51,8 +51,9 @@ struct PanelCodec {
     return value;
   }
 
-  /// encode_half; at once for what nearly all scales are, a normal half.
-  static std::uint16_t half_of(float value) noexcept {
+  /// encode_half of one scale: a branch to the common case, a normal half, is faster here than the branch-free form that loops over
+  /// codes want.
+  static std::uint16_t encode_scale(float value) noexcept {
     constexpr std::uint32_t kLeast = 0x38800000u, kBeyond = 0x47800000u;  // 2^-14, 2^16
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -70,8 +71,8 @@ struct PanelCodec {
       write_number(scales, row, block.scale[g]);
       if constexpr (kShape.has_minimum) write_number(minima, row, block.minimum[g]);
     } else {
-      write_number(scales, row, half_of(block.scale[g]));
-      if constexpr (kShape.has_minimum) write_number(minima, row, half_of(block.minimum[g]));
+      write_number(scales, row, encode_scale(block.scale[g]));
+      if constexpr (kShape.has_minimum) write_number(minima, row, encode_scale(block.minimum[g]));
     }
   }
 

@@ -12,8 +12,9 @@ struct PanelRunner {
   static constexpr std::int64_t kMaxBlockRows = 48;
   /// How far a single tile asks the memory ahead of what it reads: about what a core receives in one memory latency.
   static constexpr std::int64_t kAheadBytes = 4096;
-  /// Fewer rows than these wait for memory anyway, and then the processor's own prefetchers do better alone.
-  static constexpr std::int64_t kMinAheadRows = 5;
+  /// One tile alone asks ahead from these rows on; with fewer, `ahead` is what the tile reads itself, since the processor's own
+  /// prefetchers do better alone.
+  static constexpr std::int64_t kMinAloneRows = 5;
 
   const PackedWeight& weight;
   TileInput input;
@@ -46,7 +47,7 @@ struct PanelRunner {
         const std::int64_t pass_size = steps * kernels.step_bytes;
         rows.ahead = bytes;
         if (num_tiles > 1) rows.ahead += pass_size + pass_size * t / num_tiles;
-        if (num_tiles == 1 && count >= kMinAheadRows) rows.ahead += kAheadBytes;
+        if (num_tiles == 1 && count >= kMinAloneRows) rows.ahead += kAheadBytes;
         rows.ahead_stride = kernels.step_bytes * QuantizedGroup::kSize / (kernels.step_cols * num_tiles);
         tile(bytes, steps, rows, static_cast<int>(end - begin), sums + begin * kPanelRows, pass == 0);
       }
@@ -70,9 +71,9 @@ void for_each_block(Cpu& cpu, std::int64_t num_panels, std::int64_t num_rows, co
   // hold these rows from the operation before.
   const std::int64_t num_parts = num_blocks >= 2 * num_workers ? num_workers : 1;
   const std::int64_t max_part_blocks = ceil_div(num_blocks, num_parts);
-  const auto run = [&](std::int64_t part, std::int64_t c, std::int64_t block_of_part) {
+  const auto run_block = [&](std::int64_t part, std::int64_t c, std::int64_t block_of_part) {
     const std::int64_t block = num_blocks * part / num_parts + block_of_part;
-    if (block >= num_blocks * (part + 1) / num_parts) return;
+    if (block >= num_blocks * (part + 1) / num_parts) return;  // parts differ by one block at most
     const std::int64_t first_row = block * block_rows;
     for (std::int64_t p = num_panels * c / num_chunks; p < num_panels * (c + 1) / num_chunks; ++p) {
       fn(p, first_row, std::min(block_rows, num_rows - first_row));
@@ -80,8 +81,8 @@ void for_each_block(Cpu& cpu, std::int64_t num_panels, std::int64_t num_rows, co
   };
   cpu.parallel_for(num_parts * num_chunks * max_part_blocks, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t column = i / max_part_blocks;
-      run(column / num_chunks, column % num_chunks, i % max_part_blocks);
+      const std::int64_t part_chunk = i / max_part_blocks;
+      run_block(part_chunk / num_chunks, part_chunk % num_chunks, i % max_part_blocks);
     }
   });
 }

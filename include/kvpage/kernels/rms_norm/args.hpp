@@ -9,7 +9,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
 ///
-/// With `quantized_out` the rows are quantised too, or only: what quantize_rows makes of `out`, bit for bit.
+/// With `quantized_out` each row is also quantised, to the bits of quantize_rows on `out`; `out` may then be null.
 /// Serves norms before a block, norms after it (with `residual`), and the per-head norm of queries and keys (a row is a head).
 /// Requires: `out` is `x`, is `residual`, or overlaps neither.
 /// Ensures: a row's bits depend on that row, its residual and the weight alone.

@@ -11,15 +11,21 @@
 KVPAGE_BEGIN_NAMESPACE
 
 /// Normalises rows [begin, end) of a launch that `validate` accepts, on the calling thread: for an epilogue of another kernel.
-using RmsNormRows = void (*)(const RmsNormArgs& args, std::int64_t begin, std::int64_t end);
-inline RmsNormRows select_rms_norm_rows(const Cpu& cpu) noexcept {
-  return cpu.select(IsaTable<RmsNormRows>{KVPAGE_ISA_TABLE(rms_norm_rows)});
-}
+class RmsNormRows {
+ public:
+  explicit RmsNormRows(const Cpu& cpu) noexcept : rows_(cpu.select(IsaTable<Rows>{KVPAGE_ISA_TABLE(rms_norm_rows)})) {}
+
+  void operator()(const RmsNormArgs& args, std::int64_t begin, std::int64_t end) const noexcept { rows_(args, begin, end); }
+
+ private:
+  using Rows = void (*)(const RmsNormArgs& args, std::int64_t begin, std::int64_t end);
+  Rows rows_;
+};
 
 /// The contract is RmsNormArgs. Errors: a bad shape or pointer; then nothing is written.
 inline Status rms_norm(Cpu& cpu, const RmsNormArgs& args) {
-  if (const Status status = validate(args); !status.ok()) return status;
-  const RmsNormRows rows = select_rms_norm_rows(cpu);
+  if (const Status status = validate(args); !status.ok() || args.num_rows == 0) return status;
+  const RmsNormRows rows(cpu);
   constexpr std::int64_t kChunkElements = 4096;  // less work than this does not pay for waking a worker
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkElements / args.dim);
   cpu.parallel_for(args.num_rows, grain, [&](std::int64_t begin, std::int64_t end, int) { rows(args, begin, end); });

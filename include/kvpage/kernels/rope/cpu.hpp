@@ -59,7 +59,7 @@ class RopeTokens {
 
 /// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
 inline Status rope(Cpu& cpu, const RopeArgs& args) {
-  if (const Status status = validate(args); !status.ok()) return status;
+  if (const Status status = validate(args); !status.ok() || args.num_heads == 0) return status;
   const RopeTokens rotate(cpu, args.pairing);
   cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) { rotate(args, begin, end); });
   return {};

@@ -1,4 +1,4 @@
-/// \file RowMaximum: the largest of a row's outputs and where it stands, as one number.
+/// \file RowArgmax: the largest of a row's outputs and where it stands, as one number.
 #pragma once
 
 #include <kvpage/base/types.hpp>
@@ -10,11 +10,11 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// The largest of a row's outputs, the lowest column among equal ones; or the first output that is NaN or +infinity.
 /// One number, so that workers who see parts of a row need no more than an atomic maximum.
-class RowMaximum {
+class RowArgmax {
  public:
   /// Of no output: below all others.
-  constexpr RowMaximum() noexcept = default;
-  constexpr RowMaximum(float value, std::int64_t col) noexcept
+  constexpr RowArgmax() noexcept = default;
+  constexpr RowArgmax(float value, std::int64_t col) noexcept
       : rank_(std::uint64_t{order(value)} << 32 | static_cast<std::uint32_t>(~col)) {}
 
   /// Whether some output is NaN or +infinity: then `col` is the first of them.
@@ -29,7 +29,7 @@ class RowMaximum {
   constexpr std::uint64_t rank() const noexcept { return rank_; }
 
   /// Becomes the larger of the two. Threads: any number at a time.
-  void raise(RowMaximum other) noexcept {
+  void raise(RowArgmax other) noexcept {
     std::atomic_ref<std::uint64_t> shared(rank_);
     std::uint64_t known = shared.load(std::memory_order_relaxed);
     while (known < other.rank_ && !shared.compare_exchange_weak(known, other.rank_, std::memory_order_relaxed)) {
@@ -51,8 +51,8 @@ class RowMaximum {
 };
 
 /// The maximum of a row that stands in memory. // outputs: [num_cols]
-inline RowMaximum row_maximum(const float* outputs, std::int64_t num_cols) noexcept {
-  RowMaximum best;
+inline RowArgmax row_argmax(const float* outputs, std::int64_t num_cols) noexcept {
+  RowArgmax best;
   for (std::int64_t col = 0; col < num_cols; ++col) best.raise({outputs[col], col});
   return best;
 }
