@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/language_model.hpp"
+#include "support/argmax_of_logits.hpp"
 
 #include <kvpage/exec/cpu.hpp>
 
@@ -71,12 +72,7 @@ class TableModel final : public kvpage::engine::LanguageModel {
     return {};
   }
   kvpage::Expected<std::span<const kvpage::RowArgmax>, kvpage::Status> argmax(std::int64_t first, std::int64_t count) override {
-    const auto rows = logits(first, count);
-    if (!rows) return kvpage::Unexpected{rows.error()};
-    argmaxes_.clear();
-    const std::int64_t width = spec().vocab_size;
-    for (std::int64_t i = 0; i < count; ++i) argmaxes_.push_back(kvpage::row_argmax(rows->data() + i * width, width));
-    return std::span<const kvpage::RowArgmax>(argmaxes_);
+    return argmax_of_logits(*this, first, count, argmaxes_);
   }
   kvpage::Expected<std::span<const float>, kvpage::Status> logits(std::int64_t first, std::int64_t count) override {
     if (failing_calls > 0 && first > 0) {
