@@ -95,7 +95,7 @@ class Conditions {
     condition.num_threads = num_threads;
     condition.max_chunk_tokens = 100;
     condition.before_step = [](LawControls& run, std::int64_t step) {
-      if (step == 3 || step == 15 || step == 30) REQUIRE(run.preempt() == 1);
+      if (step == 3 || step == 15 || step == 30) REQUIRE(run.preempt() >= 1);
     };
     condition.require_happened = [](const LawOutcome& outcome) {
       REQUIRE(outcome.metrics.preempted_demote + outcome.metrics.preempted_recompute == 3);
@@ -173,11 +173,70 @@ class Conditions {
     return condition;
   }
 
+  /// Others with its first tokens leave: one while that prompt is computed, one between two tokens, one before it has a row.
+  LawCondition left(int num_threads) {
+    LawCondition condition;
+    condition.name = "others are cancelled";
+    condition.num_threads = num_threads;
+    condition.max_chunk_tokens = 100;
+    condition.max_seqs = 4;
+    auto ids = std::make_shared<std::vector<kvpage::RequestId>>();
+    std::vector<GenerationRequest> others{beginning(600, 100), beginning(300, 5), beginning(200, 5), beginning(700, 9)};
+    for (GenerationRequest& request : others) request.max_tokens = 200;
+    condition.before_step = [ids, others](LawControls& run, std::int64_t step) {
+      if (step == 0) {
+        for (const GenerationRequest& request : others) ids->push_back(run.submit(request));
+      }
+      if (step == 3) run.cancel(ids->at(0));
+      if (step == 4) run.cancel(ids->at(3));
+      if (step == 20) run.cancel(ids->at(1));
+    };
+    condition.require_happened = [](const LawOutcome& outcome) {
+      std::int64_t company = 0;
+      for (const LawVisit& visit : outcome.record.visits) company = std::max(company, visit.num_seqs);
+      REQUIRE(company >= 3);
+      REQUIRE(outcome.record.visits.back().num_seqs == 2);
+    };
+    return condition;
+  }
+
+  /// The model fails in steps of its prompt and of its answer, in the first twice; each is tried again.
+  LawCondition failed(int num_threads) {
+    LawCondition condition = batch(3, num_threads);
+    condition.name = "steps fail";
+    condition.max_chunk_tokens = 300;
+    condition.fails = [](std::int64_t step) { return step == 0 || step == 1 || step == 4 || step == 20 || step == 21; };
+    condition.require_happened = [](const LawOutcome& outcome) { REQUIRE(outcome.num_failed_steps == 5); };
+    return condition;
+  }
+
+  /// Every third step fails, those that take its blocks and bring them back among them.
+  LawCondition displaced_and_failed(std::int64_t host_tier_pages, int num_threads) {
+    LawCondition condition = displaced(12, host_tier_pages, num_threads);
+    condition.name += ", steps fail";
+    condition.fails = [](std::int64_t step) { return step % 3 == 0; };
+    condition.require_happened = [host_tier_pages](const LawOutcome& outcome) {
+      REQUIRE(outcome.num_failed_steps >= 15);
+      REQUIRE(!outcome.record.preemptions.empty());
+      if (host_tier_pages > 0) REQUIRE(outcome.record.promotions > 0);
+    };
+    return condition;
+  }
+
  private:
   const GenerationRequest& subject_;
   std::int64_t vocab_size_;
   std::mt19937_64 random_;
 };
+
+/// What a condition requires of a request with one answer is another number with several.
+LawCondition with_answers(LawCondition condition, std::int64_t num_answers, const std::function<void(const LawOutcome&)>& check = {}) {
+  condition.require_happened = [num_answers, check](const LawOutcome& outcome) {
+    REQUIRE(outcome.record.most_answers == num_answers);
+    if (check) check(outcome);
+  };
+  return condition;
+}
 
 /// Several circumstances at once, by seed. `all_taken`: how often the blocks of all mixtures together were taken.
 LawCondition mixed_condition(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t seed,
@@ -219,6 +278,13 @@ GenerationRequest law_request(std::vector<TokenId> prompt, std::int64_t max_toke
   return request;
 }
 
+GenerationRequest law_request_of(std::vector<TokenId> prompt, std::int64_t num_answers, bool beam) {
+  GenerationRequest request = law_request(std::move(prompt), kLawNewTokens);
+  request.n = num_answers;
+  if (beam) request.beam_width = num_answers, request.sampling.temperature = 0;
+  return request;
+}
+
 LawCondition one_shot() {
   LawCondition condition = Conditions({}, 1, 1).alone(1);
   condition.name = "one shot";
@@ -230,7 +296,26 @@ std::vector<LawCondition> law_conditions(const GenerationRequest& subject, std::
   return {some.alone(1),      some.alone(2),      some.alone(3),        some.batch(2, 1),           some.batch(7, 2),
           some.batch(32, 3),  some.chunks(1, 1),  some.chunks(16, 2),   some.chunks(100, 3),        some.chunks(777, 2),
           some.hit(500, 1),   some.hit(800, 3),   some.taken(2),        some.displaced(1, 0, 2),    some.displaced(12, 400, 2),
-          some.parked(1),     some.tier(2),       some.any_blocks(3)};
+          some.parked(1),     some.tier(2),       some.any_blocks(3),   some.left(2),              some.failed(1),
+          some.displaced_and_failed(0, 2),        some.displaced_and_failed(400, 1)};
+}
+
+std::vector<LawCondition> answers_conditions(const GenerationRequest& subject, std::int64_t vocab_size) {
+  Conditions some(subject, vocab_size, 3);
+  const std::int64_t n = subject.num_candidates();
+  const auto computed_again = [](const LawOutcome& outcome) { REQUIRE(outcome.metrics.recomputed_tokens > 0); };
+  const auto brought_back = [](const LawOutcome& outcome) { REQUIRE(outcome.record.promotions > 0); };
+  return {with_answers(some.alone(3), n),
+          with_answers(some.batch(7, 2), n, [](const LawOutcome& outcome) { REQUIRE(outcome.record.visits.back().num_seqs >= 7); }),
+          with_answers(some.chunks(100, 1), n, [](const LawOutcome& outcome) { REQUIRE(outcome.record.visits.front().q_count == 100); }),
+          with_answers(some.hit(500, 2), n, [](const LawOutcome& outcome) { REQUIRE(outcome.metrics.cached_tokens > 460); }),
+          with_answers(some.taken(2), n, [](const LawOutcome& outcome) { REQUIRE(outcome.record.admissions() >= 4); }),
+          with_answers(some.displaced(12, 0, 1), n, computed_again),
+          with_answers(some.displaced(12, 400, 2), n, brought_back),
+          with_answers(some.tier(1), n, brought_back),
+          with_answers(some.left(2), n),
+          with_answers(some.failed(1), n, [](const LawOutcome& outcome) { REQUIRE(outcome.num_failed_steps == 5); }),
+          with_answers(some.displaced_and_failed(400, 2), n, brought_back)};
 }
 
 std::vector<LawCondition> more_conditions(const GenerationRequest& subject, std::int64_t vocab_size, std::uint64_t num_mixed) {

@@ -27,7 +27,10 @@ class LawModels {
     config_.pool_tokens = config_.step_tokens = kLawContextTokens;
   }
   /// What the small pool is to hold. Layers behind windows need few pages in the end, and many while a chunk runs: a run tells.
-  void set_small_pool(std::int64_t used_blocks) { small_pool_blocks_ = used_blocks + used_blocks / 10; }
+  void set_small_pool(std::int64_t used_blocks, const GenerationRequest& subject) {
+    small_pool_blocks_ = std::max(used_blocks + used_blocks / 10, blocks_of_beam(subject));
+    std::erase_if(models_, [](const auto& entry) { return entry.first.second; });
+  }
   LanguageModel& model(const LawCondition& condition) {
     std::unique_ptr<LanguageModel>& model = models_[{condition.num_threads, condition.small_pool}];
     if (model != nullptr) return *model;
@@ -39,14 +42,32 @@ class LawModels {
   }
 
  private:
+  /// What a beam keeps in reserve, or it would end early: each answer may hold one block more while it is copied.
+  std::int64_t blocks_of_beam(const GenerationRequest& subject) const {
+    const std::int64_t shared = kLawPromptTokens / config_.block_size;
+    const std::int64_t all = (kLawPromptTokens + kLawNewTokens) / config_.block_size + 1;
+    return subject.beam_width == 0 ? 0 : shared + subject.beam_width * (all - shared + 1);
+  }
+
   Load load_;
   ModelConfig config_;
   std::int64_t small_pool_blocks_ = 0;
   std::map<std::pair<int, bool>, std::unique_ptr<LanguageModel>> models_;
 };
 
-/// Runs the request in one shot, then under each condition, and requires the same bits.
-void require_law(LawModels& models, const GenerationRequest& subject, const std::vector<LawCondition>& conditions) {
+/// Answers of full length with many different tokens, and a row of logits for each token.
+void require_bits(const LawBits& bits, const GenerationRequest& subject) {
+  REQUIRE(std::ssize(bits.answers) == subject.num_candidates());
+  for (const AnswerBits& answer : bits.answers) {
+    REQUIRE(std::ssize(answer.ids) == kLawNewTokens);
+    REQUIRE(answer.logprobs.size() == answer.ids.size());
+    if (subject.beam_width == 0) REQUIRE(std::set<TokenId>(answer.ids.begin(), answer.ids.end()).size() >= kLawDistinctTokens);
+  }
+  REQUIRE(bits.logits.size() >= static_cast<std::size_t>(kLawNewTokens));
+}
+
+/// Runs the request in one shot, then under each condition, and requires the same bits. Returns them.
+LawBits require_law(LawModels& models, const GenerationRequest& subject, const std::vector<LawCondition>& conditions) {
   StepWork work;
   const auto run = [&](const LawCondition& condition) {
     INFO(condition.name);
@@ -57,21 +78,35 @@ void require_law(LawModels& models, const GenerationRequest& subject, const std:
   LawCondition small_chunks = one_shot();
   small_chunks.max_chunk_tokens = kLawSmallChunkTokens;
   small_chunks.require_happened = [](const LawOutcome&) {};
-  models.set_small_pool(run(small_chunks).counters.peak_used_blocks);
-  const LawBits want = run(one_shot()).bits;
-  REQUIRE(std::ssize(want.ids) == kLawNewTokens);
-  REQUIRE(want.logprobs.size() == want.ids.size());
-  REQUIRE(want.logits.size() == want.ids.size());
-  REQUIRE(std::set<TokenId>(want.ids.begin(), want.ids.end()).size() >= kLawDistinctTokens);
+  models.set_small_pool(run(small_chunks).counters.peak_used_blocks, subject);
+  LawCondition cold = one_shot();
+  if (subject.num_candidates() > 1) cold.require_happened = [](const LawOutcome&) {};  // its checks are about one answer
+  const LawBits want = run(cold).bits;
+  require_bits(want, subject);
   for (const LawCondition& condition : conditions) {
     const LawBits got = run(condition).bits;
     INFO(condition.name);
-    CHECK(got.ids == want.ids);
-    CHECK(got.logprobs == want.logprobs);
+    CHECK(got.answers == want.answers);
     CHECK(got.logits == want.logits);
   }
   work.require_one_forward_per_step(kLawPromptTokens);
-  std::printf("%zu conditions, %zu tokens each\n", conditions.size(), want.ids.size());
+  std::printf("%zu conditions, %zu answers of %zu tokens each\n", conditions.size(), want.answers.size(), want.answers.front().ids.size());
+  return want;
+}
+
+/// Several answers, whose first one is that of the request alone, and beams.
+void require_law_of_answers(LawModels& models, const std::vector<TokenId>& prompt, std::int64_t vocab_size, bool has_windows,
+                            const LawBits& alone) {
+  const GenerationRequest drawn = law_request_of(prompt, 3, false);
+  const LawBits answers = require_law(models, drawn, answers_conditions(drawn, vocab_size));
+  CHECK(answers.answers.front() == alone.answers.front());
+  CHECK(answers.answers[1] != answers.answers[0]);
+  CHECK(answers.answers[2] != answers.answers[1]);
+  const GenerationRequest beams = law_request_of(prompt, 3, true);
+  std::vector<LawCondition> conditions = answers_conditions(beams, vocab_size);
+  // Behind windows a beam reserves the blocks of all its answers: a pool that it fits into is not small for one that takes blocks from it.
+  if (has_windows) std::erase_if(conditions, [](const LawCondition& condition) { return condition.small_pool; });
+  require_law(models, beams, conditions);
 }
 
 void tiny_law(TinyModel shape, const std::vector<std::string>& kv_types, std::uint64_t num_mixed) {
@@ -81,8 +116,9 @@ void tiny_law(TinyModel shape, const std::vector<std::string>& kv_types, std::ui
     INFO(shape.architecture << ", " << kv_type);
     LawModels models([&](const ModelConfig& config) { return file.load(config); }, kv_type, 16);
     const GenerationRequest subject = law_request(some_ids(kLawPromptTokens, 5));
-    require_law(models, subject, law_conditions(subject, shape.vocab_size));
+    const LawBits alone = require_law(models, subject, law_conditions(subject, shape.vocab_size));
     require_law(models, subject, more_conditions(subject, shape.vocab_size, num_mixed));
+    require_law_of_answers(models, subject.prompt_ids, shape.vocab_size, shape.window > 0, alone);
   }
 }
 
@@ -118,6 +154,7 @@ void real_law(std::string_view name, const std::vector<std::string>& kv_types, s
 
 TEST_CASE("engine.law.quantised_weights", "[engine_law]") { tiny_law(quantised_model(), {"f16", "int8"}, 10); }
 TEST_CASE("engine.law.every_switch_with_windows", "[engine_law]") { tiny_law(every_switch(), {"f16", "int4"}, 10); }
+TEST_CASE("engine.law.key_biases", "[engine_law]") { tiny_law(biased_model(), {"int8", "int4"}, 4); }
 TEST_CASE("engine.law.plain_model", "[engine_law]") { tiny_law(plain_model(), {"f16"}, 10); }
 TEST_CASE("engine.law.a_real_model", "[engine_law]") { real_law("smollm2", {""}, 0); }
 

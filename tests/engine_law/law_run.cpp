@@ -30,12 +30,18 @@ class Watch final : public LawControls {
         engine_(model_, config(model, condition, new_pages_), policies(condition), env_, {}, nullptr) {
     for (std::uint32_t block = 0; block < model.pool_shape().num_blocks; ++block) poison(model.page(kvpage::BlockId{block}));
     engine_.on_plan([this](const BatchPlan& plan) { take(plan); });
+    model_.before_forward = [this](const BatchPlan&) {
+      return condition_.fails && subject_ && condition_.fails(step_) ? kvpage::Status{kvpage::StatusCode::kInvalidArgument, "made to fail"}
+                                                                    : kvpage::Status{};
+    };
     model_.on_logits = [this](std::int64_t index, std::span<float> logits) {
-      if (index == logit_index_) outcome_.bits.logits.push_back(digest_of(logits));
+      const auto [first, last] = drawn_from_.equal_range(index);
+      for (auto it = first; it != last; ++it) outcome_.bits.logits[it->second] = digest_of(logits);
     };
   }
 
-  void submit(const GenerationRequest& request) override { accept(request); }
+  RequestId submit(const GenerationRequest& request) override { return accept(request); }
+  void cancel(RequestId request) override { REQUIRE(engine_.cancel(request)); }
   std::int64_t preempt() override { return engine_.preempt(*subject_); }
   void set_priority(std::int64_t priority) override { REQUIRE(engine_.set_priority(*subject_, priority).value()); }
 
@@ -45,8 +51,8 @@ class Watch final : public LawControls {
     for (const GenerationRequest& request : condition_.ahead) accept(request);
     subject_ = accept(subject);
     for (const GenerationRequest& request : condition_.behind) accept(request);
-    for (std::int64_t i = 0; !finished_; ++i) {
-      if (condition_.before_step) condition_.before_step(*this, i);
+    for (step_ = 0; !finished_; ++step_) {
+      if (condition_.before_step) condition_.before_step(*this, step_);
       step();
     }
     outcome_.counters = engine_.cache().counters();
@@ -81,21 +87,28 @@ class Watch final : public LawControls {
   }
   void take(const BatchPlan& plan) {
     REQUIRE(kvpage::validate(plan, model_.pool_shape().block_size).has_value());
-    logit_index_ = -1;
+    drawn_from_.clear();
     if (!subject_) return;
     outcome_.record.take(plan, *subject_);
     for (const auto& sample : plan.samples) {
-      if (sample.request == *subject_) logit_index_ = sample.logit_index;
+      if (sample.request == *subject_) drawn_from_.insert({sample.logit_index, {sample.position, sample.child}});
     }
   }
   void step() {
     const StepOutput& output = engine_.step();
-    if (!output.status.ok()) FAIL(output.status.message());
+    if (!output.status.ok()) {
+      if (!condition_.fails || !condition_.fails(step_)) FAIL(output.status.message());
+      REQUIRE_FALSE(output.gave_up);
+      ++outcome_.num_failed_steps;
+      return;
+    }
     if (output.num_tokens > 0) work_.take(model_.step_stats());
     for (const GenerationResult& result : output.finished) {
       if (!subject_ || result.request != *subject_) continue;
-      const Bits bits = Bits::of(result);
-      outcome_.bits.ids = bits.ids, outcome_.bits.logprobs = bits.logprobs;
+      for (const Answer& answer : result.answers) {
+        AnswerBits& bits = outcome_.bits.answers.emplace_back(AnswerBits{answer.ids, {}});
+        for (const auto& token : answer.logprobs) bits.logprobs.push_back(token.chosen.logprob);
+      }
       outcome_.metrics = result.metrics;
       finished_ = true;
     }
@@ -108,7 +121,8 @@ class Watch final : public LawControls {
   std::int64_t new_pages_ = 0;
   TestEngine engine_;
   std::optional<RequestId> subject_;
-  std::int64_t logit_index_ = -1;
+  std::int64_t step_ = 0;
+  std::multimap<std::int64_t, std::pair<std::int64_t, std::uint32_t>> drawn_from_;  ///< position and answer, by logit row
   bool finished_ = false;
   LawOutcome outcome_;
 };
@@ -123,14 +137,18 @@ void PlanRecord::take(const BatchPlan& plan, RequestId request) {
   for (const auto& owner : plan.loading) {
     if (owner.request == request) promotions += std::ssize(plan.promotions);
   }
+  std::int64_t num_answers = 0;
   for (std::size_t s = 0; s < plan.owners.size(); ++s) {
     if (plan.owners[s].request != request) continue;
+    ++num_answers;
     const auto& rows = plan.sequences[s];
     const std::int64_t cached_tokens = plan.owners[s].cached_tokens;
     visits.push_back({plan.num_tokens(), plan.num_seqs(), static_cast<std::int64_t>(s), rows.first_pos, rows.q_count, cached_tokens});
     const auto& group = plan.groups.front();
     blocks.assign(group.block_ids.begin() + group.indptr[s], group.block_ids.begin() + group.indptr[s + 1]);
   }
+  if (num_answers > 0) copies += std::ssize(plan.copies);
+  most_answers = std::max(most_answers, num_answers);
 }
 
 std::int64_t PlanRecord::admissions() const {

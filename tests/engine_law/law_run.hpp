@@ -8,21 +8,30 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kvpage_test {
 
 using kvpage::TokenId;
 
-/// All that a request may depend on is itself: these must be equal in every run.
-struct LawBits {
+/// What one answer says.
+struct AnswerBits {
   std::vector<TokenId> ids;
   std::vector<float> logprobs;
-  std::vector<std::uint64_t> logits;  ///< digest of the row of logits that each token was drawn from
+  bool operator==(const AnswerBits&) const = default;
+};
+
+/// All that a request may depend on is itself: these must be equal in every run.
+struct LawBits {
+  std::vector<AnswerBits> answers;
+  /// By position and answer: digest of the row of logits that the token was drawn from.
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::uint64_t> logits;
   bool operator==(const LawBits&) const = default;
 };
 
@@ -38,6 +47,8 @@ struct PlanRecord {
   std::vector<LawVisit> visits;
   std::vector<kvpage::BlockId> blocks;  ///< of its whole table in the first group, as the last step saw it
   std::vector<kvpage::PreemptionKind> preemptions;
+  std::int64_t most_answers = 0;  ///< that ran in one step
+  std::int64_t copies = 0;      ///< of pages, in steps of the request
   std::int64_t demotions = 0;   ///< pages of any request
   std::int64_t promotions = 0;  ///< pages that came back for this one
 
@@ -55,13 +66,15 @@ struct LawOutcome {
   kvpage::engine::RequestMetrics metrics;
   kvpage::engine::CacheCounters counters;
   std::int64_t num_threads = 0;
+  std::int64_t num_failed_steps = 0;  ///< each was tried again
 };
 
 /// What a condition may do to a running engine (engine.hpp is compiled in law_run.cpp alone).
 class LawControls {
  public:
   virtual ~LawControls() = default;
-  virtual void submit(const kvpage::engine::GenerationRequest& request) = 0;
+  virtual kvpage::RequestId submit(const kvpage::engine::GenerationRequest& request) = 0;
+  virtual void cancel(kvpage::RequestId request) = 0;
   /// Of the request that is watched: answers that lost their blocks, 0 or 1.
   virtual std::int64_t preempt() = 0;
   virtual void set_priority(std::int64_t priority) = 0;
@@ -79,6 +92,7 @@ struct LawCondition {
   std::vector<kvpage::engine::GenerationRequest> before;  ///< have ended when the others come
   std::vector<kvpage::engine::GenerationRequest> ahead, behind;  ///< come with the request
   std::function<void(LawControls&, std::int64_t step)> before_step;
+  std::function<bool(std::int64_t step)> fails;  ///< whether the model fails in this step, after the transfers and before the forward pass
   /// Fails the test unless what the condition is about took place.
   std::function<void(const LawOutcome&)> require_happened;
 };

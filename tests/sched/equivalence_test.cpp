@@ -137,7 +137,69 @@ std::pair<std::int64_t, std::int64_t> run_lengths(std::int64_t longest, std::int
   return {runs, loaded};
 }
 
+/// Two requests whose prompts share a start, the second one some steps later, and the blocks of one of them are taken at some point.
+class PairRuns {
+ public:
+  PairRuns(std::int64_t length, std::int64_t chunk, std::int64_t shared)
+      : f_({.num_blocks = kBlocks, .block_size = kBlock, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 2, .max_chunk_tokens = chunk}) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      prompts_[i] = prompt_of(length);
+      for (std::int64_t p = i == 0 ? length : shared; p < length; ++p) prompts_[i][static_cast<std::size_t>(p)] += 1;
+      prompts_[i].push_back(static_cast<TokenId>(i));  // so that no prompt is a part of the other
+      texts_[i] = f_.expected(prompts_[i], kNewTokens);
+    }
+  }
+
+  /// True when both said what they say alone. `taken`: which one loses its blocks when it has `point` computed tokens.
+  bool run(std::int64_t late_steps, std::size_t taken, std::int64_t point) {
+    if (!f_.cache.reset(CacheReset::kIfIdle)) return false;
+    f_.env.events.clear();
+    const std::uint64_t first = last_id_ + 1;
+    last_id_ += 2;
+    bool was_taken = false;
+    for (std::int64_t step = 0; step == 0 || f_.scheduler.num_requests() > 0 || step <= late_steps; ++step) {
+      if (step == 0 && !f_.submit(first, prompts_[0], kNewTokens)) return false;
+      if (step == late_steps && !f_.submit(first + 1, prompts_[1], kNewTokens)) return false;
+      if (f_.scheduler.num_requests() > 0 && !f_.step()) return false;
+      const Request* request = f_.scheduler.find(RequestId{first + taken});
+      if (request == nullptr || was_taken || request->num_computed < point) continue;
+      was_taken = f_.scheduler.preempt(RequestId{first + taken}) == 1;
+      num_taken += was_taken ? 1 : 0;
+    }
+    return f_.text(first) == texts_[0] && f_.text(first + 1) == texts_[1] && f_.cache.capacity().used == 0;
+  }
+
+  std::int64_t num_taken = 0;
+  [[nodiscard]] std::int64_t cached_tokens() const { return f_.scheduler.stats().cached_tokens; }
+
+ private:
+  SchedFixture f_;
+  Tokens prompts_[2];
+  Tokens texts_[2];
+  std::uint64_t last_id_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("sched.equivalence.two_sequences_every_chunk_share_distance_and_preemption_point", "[sched]") {
+  std::int64_t runs = 0, taken = 0, hits = 0;
+  for (std::int64_t length = 2; length <= 10; ++length) {
+    for (std::int64_t chunk = 1; chunk <= length; ++chunk) {
+      for (std::int64_t shared = 0; shared <= length; ++shared) {
+        PairRuns law{length, chunk, shared};
+        for (std::int64_t late = 0; late <= 4; ++late) {
+          for (std::int64_t point = 1; point <= length + kNewTokens; ++point, ++runs) {
+            INFO("length " << length << " chunk " << chunk << " shared " << shared << " late by " << late << " taken at " << point);
+            if (!law.run(late, static_cast<std::size_t>(point + late) % 2, point)) FAIL("differs from the run alone");
+          }
+        }
+        taken += law.num_taken, hits += law.cached_tokens();
+      }
+    }
+  }
+  CHECK(taken > runs * 9 / 10);
+  CHECK(hits > runs);
+}
 
 TEST_CASE("sched.equivalence.every_chunk_hit_and_preemption_point", "[sched]") {
 #if defined(__SANITIZE_ADDRESS__)
