@@ -23,7 +23,8 @@ SUBJECTS = {
 }
 
 # Compile-time text; checks, which compute nothing; memory asked for in advance.
-NOT_MUTATED = re.compile(r"\b(static_assert|if constexpr|requires|template|concept|case|using|alignas|KVPAGE_ASSERT\w*|operator|throw|reserve)\b|^\s*#")
+NOT_MUTATED = re.compile(r"\b(static_assert|if constexpr|requires|template|concept|case|using|alignas|operator|KVPAGE_ASSERT\w*|throw|reserve)"
+                         r"\b|^\s*#")
 CONSTANT_LINE = re.compile(r"^(\s*)(?:static |inline )*constexpr ([\w:]+) (k\w+) = (?=\d)")
 COMPARISON = re.compile(r" (<=|>=|==|!=|<|>) (?=\S)")
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -111,7 +112,8 @@ def write_mutants(copy, numbered):
         line = lines[place.line - 1]
         mutated = line[:start] + text.format(number=number) + line[end:]
         # A constant that a mutant changes is known when the program starts.
-        lines[place.line - 1] = CONSTANT_LINE.sub(r"\1static inline const \2 \3 = " if line.startswith(" ") else r"inline const \2 \3 = ", mutated)
+        storage = "static inline" if line.startswith(" ") else "inline"
+        lines[place.line - 1] = CONSTANT_LINE.sub(rf"\1{storage} const \2 \3 = ", mutated)
     for path, lines in files.items():
         (copy / path).write_text("#include <mutation_switch.hpp>\n#line 1\n" + "\n".join(lines) + "\n", encoding="utf-8")
     (copy / "include" / SWITCH.name).write_text(SWITCH.read_text(encoding="utf-8"), encoding="utf-8")

@@ -26,7 +26,8 @@ class Edits(unittest.TestCase):
 
     def test_compile_time_and_checks_stay(self):
         for line in ("static_assert(a < 1);", "template <int N = 3>", "  if constexpr (N > 3) {", "KVPAGE_ASSERT(a == 1);", "#if A == 1",
-                     "constexpr int f(int a) { return a + 1; }", "std::get<0>(x);", "v.reserve(n + 1);", "case 3:", "std::array<int, 3> x;", "int x[4];"):
+                     "constexpr int f(int a) { return a + 1; }",
+                     "std::get<0>(x);", "v.reserve(n + 1);", "case 3:", "std::array<int, 3> x;", "int x[4];"):
             self.assertEqual(mutants(line), [], line)
 
     def test_constants_are_made_when_the_program_starts(self):

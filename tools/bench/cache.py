@@ -7,6 +7,7 @@ import random
 import tempfile
 
 import figures
+from support.rounds import Rounds
 
 ROUNDS = 5
 SHARED_TOKENS = 1024
@@ -61,9 +62,10 @@ def ttft():
     with tempfile.TemporaryDirectory() as folder:
         requests = pathlib.Path(folder) / "requests.jsonl"
         write_requests(requests)
-        seconds = figures.interleaved(ROUNDS, on=lambda show: second_ttft(model, requests, show=show),
-                                      off=lambda show: second_ttft(model, requests, "--no-prefix-cache", show=show))
-    figures.figure(f"cache.ttft_prefix_{SHARED_TOKENS}", seconds["on"], "s", "without the prefix cache", seconds["off"])
+        results = Rounds(ROUNDS).measure({
+            "kvpage": lambda show: {"ttft": second_ttft(model, requests, show=show)},
+            "off": lambda show: {"ttft": second_ttft(model, requests, "--no-prefix-cache", show=show)}})
+    figures.paired_figure(f"cache.ttft_prefix_{SHARED_TOKENS}", results, "ttft", "s", "without the prefix cache", "off")
 
 
 def main():

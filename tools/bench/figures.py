@@ -19,6 +19,7 @@ KVPAGE = ROOT / "build/release/bin/kvpage"
 PROGRAMS = ROOT / "build/release/bench"
 MODEL_FILES = {line.split()[1]: line.split()[2] for line in (ROOT / "tools/model.lock").read_text(encoding="utf-8").splitlines()
                if line.startswith("model ")}
+MAX_FOREIGN_SHARE = 0.2  # of the processors in one round: above, sides that wait for their threads in different ways cannot be compared
 FORMATS = {"smollm2": "q4_1", "gemma3": "q4_k_m", "qwen0.5b": "q4_k_m", "qwen1.5b": "q4_k_m"}
 
 
@@ -38,14 +39,20 @@ def figure(name, value, unit, against=None, against_value=None):
                       "against_value": against_value, "ratio": ratio}), flush=True)
 
 
-def paired_figure(name, values, unit, against=None, against_values=None):
-    """Prints one line of interleaved rounds: medians, and median and lower quartile of the ratios of the rounds; (ratio, quartile)."""
-    line = {"figure": name, "value": statistics.median(values), "unit": unit, "against": None, "against_value": None, "ratio": None}
-    if against_values:
-        ratios = [better(value, other, unit) for value, other in zip(values, against_values, strict=True)]
+def paired_figure(name, results, metric, unit, against=None, peer=None, peer_metric=None):
+    """Prints one line of interleaved rounds (support/rounds.py) of the side kvpage: medians, and median and lower quartile of the ratios of
+    the rounds to `peer`; (ratio, quartile). Without a ratio when others had too much of the machine."""
+    values, others = results["kvpage"][metric], results.get(peer, {}).get(peer_metric or metric)
+    line = {"figure": name, "value": statistics.median(values), "unit": unit, "against": None, "against_value": None, "ratio": None,
+            "rounds": len(values), "foreign_share": round(results.foreign_share, 4)}
+    if others:
+        line |= {"against": against, "against_value": statistics.median(others)}
+    if others and results.foreign_share > MAX_FOREIGN_SHARE:
+        note(f"{name}: others took {100 * results.foreign_share:.0f} % of the processors in a round, above {100 * MAX_FOREIGN_SHARE:.0f} %: no ratio")
+    elif others:
+        ratios = [better(value, other, unit) for value, other in zip(values, others, strict=True)]
         quartile = statistics.quantiles(ratios, n=4, method="inclusive")[0] if len(ratios) > 1 else ratios[0]
-        line |= {"against": against, "against_value": statistics.median(against_values), "ratio": statistics.median(ratios),
-                 "ratio_lower_quartile": quartile, "rounds": len(ratios)}
+        line |= {"ratio": statistics.median(ratios), "ratio_lower_quartile": quartile}
     print(json.dumps(line), flush=True)
     return line["ratio"], line.get("ratio_lower_quartile")
 
@@ -117,21 +124,6 @@ class Llama:
         """`spin`: how often an idle worker looks for work before it sleeps; None = as it comes. On few cores workers that spin
         without a bound starve each other."""
         return run([f"{self.folder}/llama-{program}", *arguments], {"LD_LIBRARY_PATH": self.folder, "GOMP_SPINCOUNT": spin}, show)
-
-
-def interleaved(rounds, **measurements):
-    """Calls each measurement once per round, in turn; {name: median of what it returned (a number or a tuple of numbers)}."""
-    results = {name: [] for name in measurements}
-    for number in range(rounds):
-        for name, measure in measurements.items():
-            results[name].append(measure(number == 0))
-    return {name: median(values) for name, values in results.items()}
-
-
-def median(values):
-    if isinstance(values[0], tuple):
-        return tuple(statistics.median(column) for column in zip(*values))
-    return statistics.median(values)
 
 
 def kvpage_bench(path, *arguments, show=True):

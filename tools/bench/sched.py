@@ -14,6 +14,8 @@ import statistics
 import tempfile
 
 import figures
+from support.cpu_work import BATCH_GENERATED, BATCH_PROMPT, Llama
+from support.rounds import Rounds
 
 SCALE = {"us/sequence": (1e-6, "s"), "ms/step": (1e-3, "s")}
 MODEL_FREE = {"sched." + name for name in ("plan_commit_256", "plan_commit_1024", "waiting_10000", "waiting_10000_p99", "sim_seeds",
@@ -26,7 +28,6 @@ NUM_ARRIVALS, ARRIVAL_BUDGET_TOKENS = 128, 20
 VIRTUAL_SEEDS = 20  # runs on a virtual clock whose times are pooled: P99 of 128 requests is nearly their longest one
 SUSTAINED = 0.8  # of what static batching does when all are there
 BATCHES = (1, 4, 16, 32)
-BATCH_PROMPT, BATCH_ANSWER = 128, 64
 
 
 def log_uniform(draw, low, high):
@@ -120,11 +121,14 @@ def throughput(path, requests):
     def measure(batching):
         def one(show):
             reports[batching].append(answer(path, requests, BUDGET_TOKENS, batching, show))
-            return wall(reports[batching][-1])
+            return {"wall": wall(reports[batching][-1])}
         return one
 
     measure("static-padded")(True)
-    walls = figures.interleaved(ROUNDS, continuous=measure("continuous"), static=measure("static"))
+    results = Rounds(ROUNDS).measure({"continuous": measure("continuous"), "static": measure("static")})
+    walls = {name: results.median(name, "wall") for name in results}
+    if disturbed("continuous over static", results):
+        return
     ids = [[request["output_ids"] for request in reports[batching][0]["requests"]] for batching in reports]
     if not ids[0] == ids[1] == ids[2]:
         raise SystemExit("an answer depends on how requests are batched")
@@ -159,9 +163,28 @@ def virtual_gains(folder, curve, closed, rate):
     return {key: p99(times["static"][key]) / p99(times["continuous"][key]) for key in times["static"]}
 
 
+def disturbed(what, results):
+    """True, with a note, when others had too much of the machine for a figure that is made of several measurements."""
+    if results.foreign_share <= figures.MAX_FOREIGN_SHARE:
+        return False
+    figures.note(f"{what}: others took {100 * results.foreign_share:.0f} % of the processors in a round, above "
+                 f"{100 * figures.MAX_FOREIGN_SHARE:.0f} %: no figure")
+    return True
+
+
 def measured_gains(path, requests, what):
-    """P99 with static batching over P99 with continuous batching, to the end and to the first token."""
-    totals = {batching: answer(path, requests, ARRIVAL_BUDGET_TOKENS, batching, True)["totals"] for batching in ("static", "continuous")}
+    """P99 with static batching over P99 with continuous batching, to the end and to the first token; {} of a disturbed machine."""
+    reports = {}
+
+    def measure(batching):
+        def one(show):
+            reports[batching] = answer(path, requests, ARRIVAL_BUDGET_TOKENS, batching, show)
+            return {"wall": wall(reports[batching])}
+        return one
+
+    if disturbed(what, Rounds(1).measure({"static": measure("static"), "continuous": measure("continuous")})):
+        return {}
+    totals = {batching: report["totals"] for batching, report in reports.items()}
     gains = {}
     for key in ("end_to_end_s", "ttft_s"):
         static, continuous = (totals[batching][key]["p99"] for batching in ("static", "continuous"))
@@ -180,6 +203,8 @@ def latency(path, folder, all_at_once):
                             ("_saturated", rates["continuous"], "all that continuous batching does")):
         requests = write_requests(folder / "arrivals.jsonl", NUM_ARRIVALS, rate)
         measured = measured_gains(path, requests, f"at {rate:.2f} requests/s ({why} with a budget of {ARRIVAL_BUDGET_TOKENS})")
+        if not measured:
+            continue
         virtual = virtual_gains(folder, curve, closed, rate)
         figure = "sched.p99_continuous_over_static" + name
         for key, gain in measured.items():
@@ -187,25 +212,16 @@ def latency(path, folder, all_at_once):
         figures.figure(figure, min(measured.values()), "ratio", virtual_clock, min(virtual.values()))
 
 
-def batches(path, llama, name):
-    def ours(batch):
-        def one(show):
-            return figures.kvpage_bench(path, "--threads", figures.cores(), "--batch", batch, "--prompt-tokens", BATCH_PROMPT, "--gen",
-                                        BATCH_ANSWER, show=show)["decode_tokens_per_s"]
-        return one
+def batches(path, programs, name):
+    """Decode alone, as `tools/bench.sh cpu --only batched` measures larger ones."""
+    def ours(show):
+        return {batch: figures.kvpage_bench(path, "--threads", figures.cores(), "--batch", batch, "--prompt-tokens", BATCH_PROMPT, "--gen",
+                                            BATCH_GENERATED, show=show)["decode_tokens_per_s"] for batch in BATCHES}
 
-    def peer(show):
-        output, _ = llama.run("batched-bench", "-m", path, "-t", figures.cores(), "-fa", "on", "-c", max(BATCHES) * (BATCH_PROMPT + BATCH_ANSWER),
-                              "-npp", BATCH_PROMPT, "-ntg", BATCH_ANSWER, "-npl", ",".join(map(str, BATCHES)), "--output-format", "jsonl",
-                              show=show)
-        rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        return tuple(next(row["speed_tg"] for row in rows if row["pl"] == batch) for batch in BATCHES)
-
-    measurements = {f"batch{batch}": ours(batch) for batch in BATCHES} | ({"llama": peer} if llama else {})
-    result = figures.interleaved(ROUNDS, **measurements)
-    for number, batch in enumerate(BATCHES):
-        theirs = result["llama"][number] if llama else None
-        figures.figure(f"sched.batch{batch}.{figures.label(name)}", result[f"batch{batch}"], "tok/s", "llama.cpp llama-batched-bench", theirs)
+    sides = {"kvpage": ours} | ({"llama": Llama(programs, path).batched(BATCHES)} if programs else {})
+    results = Rounds(ROUNDS).measure(sides)
+    for batch in BATCHES:
+        figures.paired_figure(f"sched.batch{batch}.{figures.label(name)}", results, batch, "tok/s", "llama.cpp llama-batched-bench", "llama")
 
 
 def main():

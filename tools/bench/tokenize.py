@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import figures
+from support.rounds import Rounds
 
 ROUNDS = 3
 TEXT_BYTES = 32_000_000
@@ -54,8 +55,9 @@ def measure(name, path, llama, work):
                     lambda file: llama.run("tokenize", "-m", path, "-f", file, "--ids", "--no-bos", "--no-parse-special", "--log-disable",
                                            show=show)[1])
 
-    result = figures.interleaved(ROUNDS, **({"kvpage": ours} | ({"llama": peer} if llama else {})))
-    figures.figure(f"tokenize.program.{figures.label(name)}", result["kvpage"], "B/s", "llama.cpp llama-tokenize", result.get("llama"))
+    sides = {"kvpage": lambda show: {"rate": ours(show)}} | ({"llama": lambda show: {"rate": peer(show)}} if llama else {})
+    results = Rounds(ROUNDS).measure(sides)
+    figures.paired_figure(f"tokenize.program.{figures.label(name)}", results, "rate", "B/s", "llama.cpp llama-tokenize", "llama")
 
 
 if __name__ == "__main__":

@@ -26,26 +26,34 @@ def verdict(value, wanted):
 
 
 def say_ratio(name, against, ratio, quartile):
+    """True when the figure misses what is wanted."""
     if ratio is None:
-        return
+        return False
     text = f"cpu.{name}: {ratio:.3f} x {against}, lower quartile {quartile:.3f}"
     if name in WANTED:
         wanted, *words = WANTED[name]
         text += f"; wanted >= {wanted}{''.join(f' ({word})' for word in words)}: {verdict(ratio, wanted)}"
     figures.note(text)
+    return name in WANTED and ratio < WANTED[name][0]
 
 
 def report(name, results, metric, unit, peer="llama", peer_metric=None):
-    """Prints the figure `name` from the `metric` of the sides: its line, and a note with what is wanted."""
-    other = results.get(peer, {}).get(peer_metric or metric)
+    """Prints the figure `name` from the `metric` of the sides: its line, and a note with what is wanted; True when it is missed."""
     against = LLAMA if peer == "llama" else OPENVINO
-    say_ratio(name, against, *figures.paired_figure(f"cpu.{name}", results["kvpage"][metric], unit, against, other))
+    return say_ratio(name, against, *figures.paired_figure(f"cpu.{name}", results, metric, unit, against, peer, peer_metric))
 
 
 def report_openvino(name, results, metric, unit="tok/s"):
     """The second line, only where OpenVINO ran."""
-    if metric in results.get("openvino", {}):
-        report(f"{name}.openvino", results, metric, unit, "openvino")
+    return metric in results.get("openvino", {}) and report(f"{name}.openvino", results, metric, unit, "openvino")
+
+
+def say_where_time_goes(name, operations):
+    """Of a missed figure, a line for each operation of `kvpage bench --profile`: what it reads and computes beside what it takes."""
+    for row in sorted(operations, key=lambda row: -row["ms"]):
+        macs = row["code_macs"] + row["float_macs"]
+        figures.note(f"cpu.{name}, {row['operation']}: {row['ms']:.2f} ms, {row['bytes'] / 1e6:.2f} MB, {macs / 1e6:.1f} million "
+                     f"multiply-adds, {100 * row['share_of_ceiling']:.0f} % of the ceilings")
 
 
 def say_memory_share(label, tokens_per_s, bytes_per_token, memory_rates):

@@ -6,7 +6,7 @@ import random
 import figures
 from support import llama as llama_cpp
 from support.llama import DEFAULT, SPIN, Settings
-from support.rounds import fastest, total
+from support.rounds import fastest
 
 PROMPT, GENERATED, DEPTH = 512, 128, 4096
 BATCHES, BATCH_PROMPT, BATCH_GENERATED = (16, 32), 128, 64
@@ -77,44 +77,57 @@ class Ours:
                                   "--max-tokens", 1, "--progress", "none", *arguments], show=show)
         return {"s": seconds}
 
+    def profile(self, phase, *arguments):
+        """Operations of a step of `phase`, "prefill" or "decode", as `kvpage bench` lists them."""
+        return self._bench(*arguments, "--profile", show=False)["profile"][phase]["operations"]
+
+    def profile_of(self, metric):
+        """Of the steps behind a figure: a prompt, one row, or a batch of rows; `metric` as the works name it."""
+        if metric in BATCHES:
+            return self.profile("decode", "--batch", metric, "--prompt-tokens", BATCH_PROMPT, "--gen", 9)
+        if metric == "prefill":
+            return self.profile("prefill", "--prompt-tokens", PROMPT, "--gen", 0)
+        return self.profile("decode", "--prompt-tokens", 1, "--gen", 9)
+
     def bytes_per_token(self):
         """Of weights and cache that a decode step reads, as its profile lists them."""
-        profile = self._bench("--prompt-tokens", 1, "--gen", 9, "--profile", show=False)["profile"]
         read = {"qkv", "o", "gate_up", "down", "logits", "attention"}
-        return sum(row["bytes"] for row in profile["decode"]["operations"] if row["operation"] in read)
+        return sum(row["bytes"] for row in self.profile_of("decode") if row["operation"] in read)
 
 
 class Llama:
-    """llama.cpp on one file, each work with its best settings."""
+    """llama.cpp on one file, each figure with its best settings."""
 
     def __init__(self, programs, path):
         self.programs, self.path = programs, path
 
-    def single(self):
-        def measure(settings, show=True):
-            return llama_cpp.bench(self.programs, self.path, settings, show, PROMPT, GENERATED)
-        best = fastest([Settings(SPIN), Settings(DEFAULT), Settings(SPIN, ("--repack", 0))], lambda settings: total(measure(settings)))
-        return lambda show: measure(best, show)
+    @staticmethod
+    def _best_of_each(variants, metrics, measure):
+        """A side: each metric with the settings that are fastest for it. `measure(settings, show, metric)` gives its rate."""
+        best = {metric: fastest(variants(metric), lambda settings, m=metric: measure(settings, True, m)) for metric in metrics}
+        return lambda show: {metric: measure(best[metric], show, metric) for metric in metrics}
 
-    def batched(self):
-        def measure(settings, show=True):
-            return llama_cpp.batched(self.programs, self.path, settings, show, BATCH_PROMPT, BATCH_GENERATED, BATCHES)
-        best = fastest([Settings(spin, (kv,)) for kv in ("--no-kv-unified", "--kv-unified") for spin in (SPIN, DEFAULT)],
-                       lambda settings: total(measure(settings)))
-        return lambda show: measure(best, show)
+    def single(self):
+        work = {"prefill": {"prompt": PROMPT}, "decode": {"generate": GENERATED}}
+        variants = [Settings(spin, arguments) for arguments in ((), ("--repack", 0)) for spin in (SPIN, DEFAULT)]
+        return self._best_of_each(lambda _: variants, work, lambda settings, show, metric:
+                                  llama_cpp.bench(self.programs, self.path, settings, show, **work[metric])[metric])
+
+    def batched(self, batches=BATCHES):
+        variants = [Settings(spin, (kv,)) for kv in ("--no-kv-unified", "--kv-unified") for spin in (SPIN, DEFAULT)]
+        return self._best_of_each(lambda _: variants, batches, lambda settings, show, batch:
+                                  llama_cpp.batched(self.programs, self.path, settings, show, BATCH_PROMPT, BATCH_GENERATED, (batch,))[batch])
 
     def long(self):
-        def measure(settings, show, **work):
-            return llama_cpp.bench(self.programs, self.path, settings, show, depth=DEPTH, **work)
-        small = ("-ctk", "q8_0", "-ctv", "q8_0")
-        spin = fastest([Settings(SPIN), Settings(DEFAULT)], lambda settings: total(measure(settings, True, prompt=PROMPT, generate=GENERATED)))
-        best = fastest([spin, Settings(spin.spin, small)], lambda settings: total(measure(settings, True, generate=GENERATED)))
+        work = {"prefill": {"prompt": PROMPT}, "decode": {"generate": GENERATED}, "decode_int8": {"generate": GENERATED}}
+        floats, codes = (), ("-ctk", "q8_0", "-ctv", "q8_0")
 
-        def one(show):
-            rates = measure(spin, show, prompt=PROMPT, generate=GENERATED)
-            other = rates if best == spin else measure(best, show, generate=GENERATED)
-            return rates | {"decode_int8": max(rates["decode"], other["decode"])}
-        return one
+        def variants(metric):
+            return [Settings(spin, cache) for cache in ((floats, codes) if metric == "decode_int8" else (floats,)) for spin in (SPIN, DEFAULT)]
+
+        def measure(settings, show, metric):
+            return llama_cpp.bench(self.programs, self.path, settings, show, depth=DEPTH, **work[metric])[metric.removesuffix("_int8")]
+        return self._best_of_each(variants, work, measure)
 
     def first_token(self):
         best = fastest([Settings(SPIN, arguments, program) for program, arguments in
@@ -124,15 +137,19 @@ class Llama:
 
 
 class OpenVino:
-    """OpenVINO GenAI on one file; its pipeline stays loaded."""
+    """OpenVINO GenAI on one file; its pipeline stays loaded. `metrics`: of the work, those that are measured; None = all."""
 
-    def __init__(self, pipeline):
+    def __init__(self, pipeline, metrics=None):
         self.pipeline = pipeline
+        self.metrics = metrics
         self.seed = 0
 
     def _ids(self, count):
         self.seed += 1
         return random_ids(count, self.seed)
+
+    def _wanted(self, metrics):
+        return [metric for metric in metrics if self.metrics is None or metric in self.metrics]
 
     def single(self, _show):
         self.pipeline.ask([self._ids(PROMPT)], 2)  # like the warm-up of llama-bench
@@ -143,12 +160,17 @@ class OpenVino:
         """With a prefix cache: the second prompt begins with what the first one left there."""
         depth = random_ids(DEPTH, 0)
         self.pipeline.ask([depth], 1)
-        prefill = PROMPT / self.pipeline.ask([depth + self._ids(PROMPT)], 2)["ttft_s"]
-        return {"prefill": prefill, "decode_int8": self.pipeline.ask([depth + self._ids(1)], GENERATED + 1)["decode_tokens_per_s"]}
+        rates = {}
+        for metric in self._wanted(("prefill", "decode_int8")):
+            if metric == "prefill":
+                rates[metric] = PROMPT / self.pipeline.ask([depth + self._ids(PROMPT)], 2)["ttft_s"]
+            else:
+                rates[metric] = self.pipeline.ask([depth + self._ids(1)], GENERATED + 1)["decode_tokens_per_s"]
+        return rates
 
     def requests(self, _show):
         rates = {}
-        for number in BATCHES:
+        for number in self._wanted(BATCHES):
             texts = [request_text(index) for index in range(number)]
             rates[number] = number * REQUEST_TOKENS / self.pipeline.ask(texts, REQUEST_TOKENS)["seconds"]
         return rates
@@ -156,7 +178,7 @@ class OpenVino:
     def batched(self, _show):
         """Decode alone: the time of prompts and answers less that of the prompts and one token."""
         rates = {}
-        for batch in BATCHES:
+        for batch in self._wanted(BATCHES):
             self.seed += batch
             texts = [request_text(self.seed + index, BATCH_PROMPT - 4) for index in range(batch)]
             prefill_s = self.pipeline.ask(texts, 1)["seconds"]

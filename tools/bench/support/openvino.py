@@ -29,9 +29,11 @@ class OpenVino:
         figures.note(f"OpenVINO GenAI cannot be loaded by {python}: {found.stderr.strip().splitlines()[-1]}; its figures are left out")
         return None
 
-    def open(self, path, max_seqs=0, prefix_cache=False):
-        """A Pipeline, or None with a note when it cannot read the file. `max_seqs`: of continuous batching; 0 = one by one."""
-        pipeline = Pipeline([self.python, "-I", DRIVER, path, figures.cores(), max_seqs, *(["prefix-cache"] if prefix_cache else [])])
+    def open(self, path, max_seqs=0, step_tokens=0, prefix_cache=False):
+        """A Pipeline, or None with a note when it cannot read the file. `max_seqs`: of continuous batching, in steps of at most
+        `step_tokens`; 0 = one by one."""
+        pipeline = Pipeline([self.python, "-I", DRIVER, path, figures.cores(), max_seqs, step_tokens,
+                             *(["prefix-cache"] if prefix_cache else [])])
         if pipeline.error is None:
             return pipeline
         figures.note(f"OpenVINO GenAI does not run {path.name}: {pipeline.error}")

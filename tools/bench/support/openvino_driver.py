@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""openvino_driver.py FILE THREADS MAX_SEQS [prefix-cache]: OpenVINO GenAI behind standard input and output, in the Python of the peers.
+"""openvino_driver.py FILE THREADS MAX_SEQS STEP_TOKENS [prefix-cache]: OpenVINO GenAI behind standard input and output, in the Python of the peers.
 
 One JSON line in, {"prompts": [text, ..] or [[id, ..], ..], "max_tokens": n}; one line out, {"seconds", "input_tokens", "ttft_s",
 "decode_tokens_per_s"}. The first line out, {"load_s"} or {"error"}, says that the model is there. MAX_SEQS is that of continuous
-batching; 0 is the pipeline as it comes.
+batching, STEP_TOKENS the most tokens of one of its steps; MAX_SEQS 0 is the pipeline as it comes.
 """
 
 import json
@@ -15,14 +15,14 @@ import numpy
 import openvino
 import openvino_genai
 
-CACHE_GB, STEP_TOKENS = 4, 512
+CACHE_GB = 4
 
 
-def open_pipeline(file, threads, max_seqs, prefix_cache):
+def open_pipeline(file, threads, max_seqs, step_tokens, prefix_cache):
     properties = {"INFERENCE_NUM_THREADS": threads}
     if max_seqs:
         scheduler = openvino_genai.SchedulerConfig()
-        scheduler.cache_size, scheduler.max_num_seqs, scheduler.max_num_batched_tokens = CACHE_GB, max_seqs, STEP_TOKENS
+        scheduler.cache_size, scheduler.max_num_seqs, scheduler.max_num_batched_tokens = CACHE_GB, max_seqs, step_tokens
         scheduler.enable_prefix_caching = prefix_cache
         properties["scheduler_config"] = scheduler
     return openvino_genai.LLMPipeline(file, "CPU", **properties)
@@ -46,7 +46,7 @@ def answer(pipeline, request):
 
 
 def main():
-    file, threads, max_seqs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    file, threads, max_seqs, step_tokens = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the library prints is no answer
 
@@ -55,7 +55,7 @@ def main():
 
     started = time.perf_counter()
     try:
-        pipeline = open_pipeline(file, threads, max_seqs, prefix_cache=len(sys.argv) > 4)
+        pipeline = open_pipeline(file, threads, max_seqs, step_tokens, prefix_cache=len(sys.argv) > 5)
     except RuntimeError as error:
         say({"error": str(error).strip().splitlines()[-1]})
         return
