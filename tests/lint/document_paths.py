@@ -1,5 +1,7 @@
-"""Every path that README, CONTRIBUTING and ARCHITECTURE name exists."""
+"""Every path, link and test that README, CONTRIBUTING, ARCHITECTURE and docs name exists."""
 
+import fnmatch
+import posixpath
 import re
 
 from lint import Violation
@@ -10,17 +12,46 @@ TOP_FOLDERS = "include|examples|tests|bench|tools|cmake"
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 # `include/kvpage/x.hpp`, `tests/<area>/` is a pattern, `include/kvpage/x.hpp:function` is a hop.
 QUOTED = re.compile(rf"`((?:{TOP_FOLDERS})/[\w./-]*)(?::[\w:~]+)?`")
+# `area.thing.what_holds`, `area.thing.*`: a test, or the name of a figure that a bench prints.
+DOTTED = re.compile(r"`([a-z]\w*(?:\.[\w*]+)+)`")
+TEST_CASE = re.compile(r'TEST_CASE\("([^"]+)"')
+ADDED_TEST = re.compile(r"add_test\(NAME ([\w.${}]+)")
 
 
 def check(tree):
     present = [path for path in DOCUMENTS if tree.exists(path)]
     if not present:
         yield Violation(DOCUMENTS[0], 1, "no document found: nothing to check")
-    for path in present:
+    tests = test_names(tree)
+    areas = {name.partition(".")[0] for name in tests}
+    figures = "".join(tree.text(path) for path in tree.files(("bench", "tools"), {".cpp", ".py"}))
+    for path in present + tree.files(("docs",), {".md"}):
         for number, line in enumerate(tree.text(path).splitlines(), start=1):
-            for named in LINK.findall(line) + QUOTED.findall(line):
+            links = [posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) for link in LINK.findall(line)]
+            for named in links + QUOTED.findall(line):
                 if not (tree.root / named).exists():
                     yield Violation(path, number, f"there is no {named}")
+            for named in DOTTED.findall(line):
+                if named.partition(".")[0] in areas and not is_figure(named, figures) and not is_test(named, tests):
+                    yield Violation(path, number, f"there is no test {named}")
+
+
+def is_test(named, tests):
+    """A name or a pattern on either side."""
+    return any(fnmatch.fnmatch(name, named) or fnmatch.fnmatch(named, name) for name in tests)
+
+
+def is_figure(named, sources):
+    """Benches write the last word of a figure whole, or put one word behind it."""
+    word = named.rpartition(".")[2]
+    return word in sources or ("_" in word and word.rpartition("_")[0] in sources)
+
+
+def test_names(tree):
+    """Of C++ tests, and of those that CMake adds; a variable in such a name stands for anything."""
+    sources = [name for path in tree.files(("tests",), {".cpp"}) for name in TEST_CASE.findall(tree.text(path))]
+    lists = [name for path in tree.files(("tests",), {".txt"}) for name in ADDED_TEST.findall(tree.text(path))]
+    return sources + [re.sub(r"\$\{\w+\}", "*", name) for name in lists]
 
 
 FIXTURES = [
@@ -31,5 +62,14 @@ FIXTURES = [
     ("gone", {"CONTRIBUTING.md": "\nsee [a](tools/b.sh)\n`include/kvpage/c.hpp:f` and `tests/d/`\n"},
      ["CONTRIBUTING.md:2: there is no tools/b.sh", "CONTRIBUTING.md:3: there is no include/kvpage/c.hpp",
       "CONTRIBUTING.md:3: there is no tests/d/"]),
+    ("documents below", {
+        "README.md": "", "docs/a.md": "[b](b.md) [c](../tools/c.sh)\n", "docs/b.md": "",
+    }, ["docs/a.md:1: there is no tools/c.sh"]),
+    ("tests", {
+        "README.md": "`op.thing.holds` `op.thing.*` `op.added.x` `op.rate_12`\n`op.thing.gone` `op.other.*` `file.hpp`\n",
+        "tests/op/a_test.cpp": 'TEST_CASE("op.thing.holds", "[op]") {}\n',
+        "tests/op/CMakeLists.txt": "add_test(NAME op.added.${x} COMMAND a)\n",
+        "bench/a.cpp": 'print("rate_12");\n',
+    }, ["README.md:2: there is no test op.other.*", "README.md:2: there is no test op.thing.gone"]),
     ("nothing there", {"tools/a.sh": ""}, ["README.md:1: no document found"]),
 ]
