@@ -138,6 +138,8 @@ void AnswerSampler::begin(RequestId id, const GenerationRequest& request) {
   KVPAGE_ASSERT(added, "an id is in flight once");
 }
 
+void AnswerSampler::forget(RequestId id) noexcept { state_->requests.erase(id.value); }
+
 std::span<const TokenId> AnswerSampler::scheduler_stop_tokens(RequestId id) const {
   const RequestSampler& request = state_->requests.at(id.value);
   return request.is_beam() ? std::span<const TokenId>{} : request.stop_tokens();

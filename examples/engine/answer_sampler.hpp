@@ -28,8 +28,10 @@ class AnswerSampler {
 
   /// Whether the request can be sampled. Errors: a Refusal that names the field, its value and the limit; nothing was allocated.
   [[nodiscard]] Expected<void, Refusal> check(const GenerationRequest& request) const;
-  /// Starts with a request whose prompt is not empty. Requires: check; the id is not in flight.
+  /// Starts with a request whose prompt is not empty. Requires: check; the id is not in flight. Errors: std::bad_alloc; nothing is kept.
   void begin(RequestId id, const GenerationRequest& request);
+  /// As if the request had never begun. Requires: it is in flight.
+  void forget(RequestId id) noexcept;
   /// Tokens that end an answer: the model's and the request's own, sorted. Empty for a beam: which of its hypotheses have ended is known
   /// here alone. (Before min_tokens none of them can be drawn.)
   [[nodiscard]] std::span<const TokenId> scheduler_stop_tokens(RequestId id) const;
@@ -39,14 +41,16 @@ class AnswerSampler {
   /// something needs them (num_logprobs, best_of, a beam). What was drawn counts once its event comes: a step that is aborted
   /// instead is drawn again, with the same tokens. Cost: no allocation once an answer runs, but for the log-probabilities kept,
   /// and for a beam whose stop strings end most of what a row offers: that row is ranked again, for twice as many continuations.
-  /// Errors: the model's Status when logits could not be computed; then nothing has changed.
+  /// Errors: the model's Status when logits could not be computed, or std::bad_alloc; then nothing has changed.
   [[nodiscard]] Status sample(const BatchPlan& plan, LanguageModel& model, std::span<SampleResult> results);
 
   /// The scheduler accepted a token or ended an answer: appends what clients see. Called in the order of the events.
+  /// Errors: std::bad_alloc; then nothing has changed.
   void on_event(const RequestEvent& event, StepOutput& output);
   /// What an answer in flight has so far; of a beam, a hypothesis. Valid until the next call of something else.
   [[nodiscard]] std::span<const TokenId> tokens_of(RequestId id, std::uint32_t answer) const;
   /// The answers of a request whose last event came, best first if there was a choice, and forgets it.
+  /// Errors: std::bad_alloc; then it may be called again.
   [[nodiscard]] std::vector<Answer> finish(RequestId id);
 
  private:

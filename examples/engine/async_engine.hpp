@@ -27,8 +27,8 @@ namespace kvpage::engine {
 ///
 /// The thread sleeps when nothing is in flight. A client that reads too slowly for its outbox loses its request, nobody else waits for it.
 /// When the model fails SchedulerConfig::max_aborts times in a row, all requests in flight end with that Status; later ones are tried.
-/// Errors: what `submit` of the engine throws (memory) reaches the client that asked. If a step throws, all streams end with kError and
-/// requests are refused from then on.
+/// Errors: what `submit` of the engine throws (memory) reaches the client that asked; memory that a client's own stream lacks ends its
+/// request alone. If a step throws, all streams end with kError and requests are refused from then on.
 /// Requires: the engine outlives it and is used by nobody else meanwhile. Threads: any.
 template <class EngineType>
 class AsyncEngine {
@@ -93,12 +93,7 @@ class AsyncEngine {
     }
     refuse(letters);
     for (const auto& [id, outbox] : streams_) {
-      GenerationResult result;
-      result.request = RequestId{id};
-      result.answers.resize(1);
-      result.answers.front().finish = FinishReason::kError;
-      outbox->fail({StatusCode::kDeviceError, "a step of the engine threw an exception"});
-      outbox->close(std::move(result));
+      outbox->close_failed(RequestId{id}, {StatusCode::kDeviceError, "a step of the engine threw an exception"});
     }
     streams_.clear();
   }
@@ -125,17 +120,23 @@ class AsyncEngine {
   }
 
   void accept(Letter& letter) try {
-    auto outbox = std::make_shared<Outbox>(max_outbox_tokens_);
-    streams_.reserve(streams_.size() + 1);
-    const auto ticket = engine_.submit(letter.request);
-    if (!ticket) {
-      letter.answer.set_value(Unexpected{ticket.error()});
-      return;
-    }
-    streams_.emplace(ticket->id.value, outbox);
-    letter.answer.set_value(AnswerStream(*ticket, std::move(outbox)));
+    letter.answer.set_value(open_stream(letter.request));
   } catch (...) {
     letter.answer.set_exception(std::current_exception());
+  }
+
+  /// A request without a stream would run for nobody: it is not accepted, or cancelled.
+  Expected<AnswerStream, Refusal> open_stream(const GenerationRequest& request) {
+    auto outbox = std::make_shared<Outbox>(max_outbox_tokens_);
+    const auto ticket = engine_.submit(request);
+    if (!ticket) return Unexpected{ticket.error()};
+    try {
+      streams_.emplace(ticket->id.value, outbox);
+    } catch (...) {
+      engine_.cancel(ticket->id);
+      throw;
+    }
+    return AnswerStream(*ticket, std::move(outbox));
   }
 
   void cancel_abandoned() {

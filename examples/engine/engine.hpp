@@ -7,8 +7,10 @@
 #include "engine/page_cache.hpp"
 #include "engine/policy_names.hpp"
 #include "engine/request_ledger.hpp"
+#include "engine/scheduler_side.hpp"
 
 #include <functional>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,18 +53,21 @@ class Engine {
         scheduler_(limits_for(config, model), cache_.allocator(), policies, env_) {}
 
   /// Accepts a request, or refuses it with the rule, the value and the limit; nothing is kept for a refused one.
+  /// Errors: std::bad_alloc; nothing is kept then either.
   [[nodiscard]] Expected<Ticket, Refusal> submit(const GenerationRequest& request) {
     if (const auto checked = sampler_.check(request); !checked) return Unexpected{checked.error()};
     const RequestId id{next_id_};
     sampler_.begin(id, request);
+    ForgetUnlessAccepted records{*this, id};
+    ledger_.open(id, request);
+    env_.make_room(request.num_candidates());
     const auto ticket = scheduler_.submit(spec_of(id, request));
-    if (!ticket) {
-      static_cast<void>(sampler_.finish(id));
-      return ticket;
-    }
+    if (!ticket) return ticket;
+    records.accepted = true;
     ++next_id_;
-    ledger_.open(*ticket, request, env_.now_ns());
-    if (trace_) trace_.submit(id, request);
+    env_.open_answers += request.num_candidates();
+    ledger_.accept(*ticket, env_.now_ns());
+    trace_.submit(id, request);
     return ticket;
   }
 
@@ -71,19 +76,16 @@ class Engine {
 
   /// Runs one step: plan, transfers, forward pass, draws, commit. The output is valid until the next call.
   /// A failed step changes nothing and is tried again by the next call; from SchedulerConfig::max_aborts failures in a row on, `gave_up`
-  /// says so, and the caller decides (usually: cancel what is in flight).
+  /// says so, and the caller decides (usually: cancel what is in flight). A step that finds no memory (std::bad_alloc) is a failed one;
+  /// what it could not hand on of its tokens and ends comes with the next call.
+  /// Cost: no allocation once answers run and the memory of steps has grown to their sizes, but for log-probabilities that answers keep
+  /// (num_logprobs > 0), beams, ends of answers, and texts of more than 4 bytes per allowed token.
   const StepOutput& step() {
-    output_ = StepOutput{};
+    output_.clear();
     const std::int64_t begin_ns = env_.now_ns();
-    const BatchPlan& plan = scheduler_.plan();
-    if (plan.is_empty()) {
-      scheduler_.drop();
-      output_.idle = true;
-    } else {
-      run(plan);
-      output_.num_tokens = plan.num_tokens(), output_.num_seqs = plan.num_seqs();
-    }
+    if (!owes_events_) plan_and_run();
     deliver_events();
+    if (output_.status.ok()) failures_in_a_row_ = 0;
     output_.duration_ns = env_.now_ns() - begin_ns;
     return output_;
   }
@@ -114,41 +116,20 @@ class Engine {
   void shut_down() noexcept { scheduler_.shut_down(); }
 
  private:
-  /// The environment of the scheduler: the engine's, the costs that were measured, and a list of events.
-  struct SchedulerSide {
-    Env* env;
-    StepCosts measured{};
-    std::vector<RequestEvent> events{};
+  using Scheduler = ContinuousScheduler<PageCache::Allocator, Policies, SchedulerSide<Env>>;
 
-    std::int64_t now_ns() { return env->now_ns(); }
-    std::uint64_t draw_seed() { return env->draw_seed(); }
-    std::pmr::memory_resource* memory() { return env->memory(); }
-    StepCosts costs() const { return measured; }
-    void on_event(const RequestEvent& event) { events.push_back(event); }
+  /// What was kept for a request goes, unless it was accepted.
+  struct ForgetUnlessAccepted {
+    Engine& engine;
+    RequestId id;
+    bool accepted = false;
 
-    /// Moving averages: of a row in steps with chunks, of a step of one answer alone, of a page that is copied.
-    void learn_step(const BatchPlan& plan, std::int64_t duration_ns) {
-      const std::int64_t rows = plan.num_tokens();
-      if (rows == 0) return;
-      if (rows == 1) {
-        approach(measured.decode_ns_per_token, duration_ns);
-      } else if (rows >= kChunkRows) {
-        approach(measured.prefill_ns_per_token, duration_ns / rows);
-      }
-    }
-    void learn_transfers(const BatchPlan& plan, std::int64_t duration_ns) {
-      const auto pages = std::ssize(plan.demotions) + std::ssize(plan.promotions);
-      if (pages > 0) approach(measured.copy_ns_per_block, duration_ns / pages);
-    }
-
-   private:
-    static constexpr std::int64_t kChunkRows = 32;
-
-    static void approach(std::int64_t& average, std::int64_t value) {
-      average = std::max<std::int64_t>(1, average == 0 ? value : average + (value - average) / 8);
+    ~ForgetUnlessAccepted() {
+      if (accepted) return;
+      engine.sampler_.forget(id);
+      engine.ledger_.forget(id);
     }
   };
-  using Scheduler = ContinuousScheduler<PageCache::Allocator, Policies, SchedulerSide>;
 
   static SchedulerConfig limits_for(const EngineConfig& config, const LanguageModel& model) {
     SchedulerConfig limits = config.limits;
@@ -183,23 +164,51 @@ class Engine {
             .finish_by_ns = request.finish_by_ns};
   }
 
+  void plan_and_run() {
+    const BatchPlan* plan = nullptr;
+    try {
+      plan = &scheduler_.plan();
+    } catch (const std::bad_alloc&) {
+      return fail_without_memory();
+    }
+    if (plan->is_empty()) {
+      scheduler_.drop();
+      output_.idle = true;
+      return;
+    }
+    run(*plan);
+    output_.num_tokens = plan->num_tokens(), output_.num_seqs = plan->num_seqs();
+  }
+
+  /// Memory is taken before the commit only: a step that has run counts.
   void run(const BatchPlan& plan) {
-    if (trace_) trace_.plan(plan);
+    trace_.plan(plan);
     scheduler_.seal().value();
-    if (trace_) trace_.transfers(plan);
-    const std::int64_t sealed_ns = env_.now_ns();
-    const auto promotions = cache_.begin_step(plan);
-    env_.learn_transfers(plan, env_.now_ns() - sealed_ns);
-    if (observer_) observer_(plan);
-    const std::int64_t begin_ns = env_.now_ns();
-    output_.status = compute(plan);
+    trace_.transfers(plan);
+    std::span<const PromotionOutcome> promotions;
+    try {
+      const std::int64_t sealed_ns = env_.now_ns();
+      promotions = cache_.begin_step(plan);
+      env_.learn_transfers(plan, env_.now_ns() - sealed_ns);
+      if (observer_) observer_(plan);
+      const std::int64_t begin_ns = env_.now_ns();
+      output_.status = compute(plan);
+      if (output_.status.ok()) env_.learn_step(plan, env_.now_ns() - begin_ns);
+    } catch (const std::bad_alloc&) {
+      output_.status = kNoMemory;
+    }
     if (output_.status.ok()) {
-      env_.learn_step(plan, env_.now_ns() - begin_ns);
       ledger_.count_rows(plan);
       scheduler_.commit(results_, promotions);
     } else {
       output_.gave_up = !scheduler_.abort(std::ssize(promotions)).ok();
     }
+  }
+
+  /// Of a part of the step that the scheduler does not know of.
+  void fail_without_memory() {
+    if (output_.status.ok()) output_.status = kNoMemory;
+    output_.gave_up = output_.gave_up || ++failures_in_a_row_ >= limits().max_aborts;
   }
 
   /// The forward pass and the draws.
@@ -210,28 +219,54 @@ class Engine {
     return sampler_.sample(plan, model_, results_);
   }
 
+  /// Those that find no memory stay for the next call.
   void deliver_events() {
-    for (const RequestEvent& event : env_.events) {
-      const std::int64_t now_ns = env_.now_ns();
-      ledger_.on_event(event, now_ns);
-      sampler_.on_event(event, output_);
-      if (trace_ && event.finish != FinishReason::kNone) trace_.finish(event, sampler_.tokens_of(event.request, event.child));
-      if (!event.last) continue;
-      output_.finished.push_back(ledger_.close(event.request));
-      output_.finished.back().answers = sampler_.finish(event.request);
+    try {
+      for (; next_event_ < env_.events.size(); ++next_event_) deliver(env_.events[next_event_]);
+    } catch (const std::bad_alloc&) {
+      owes_events_ = true;
+      return fail_without_memory();
     }
     env_.events.clear();
-    if (trace_ && !output_.finished.empty()) trace_.capacity(cache_.allocator().capacity());
+    next_event_ = 0;
+    owes_events_ = false;
+    if (!output_.finished.empty()) trace_.capacity(cache_.allocator().capacity());
   }
 
+  /// All or nothing, except that the sampler hears of an event once.
+  void deliver(const RequestEvent& event) {
+    const std::int64_t now_ns = env_.now_ns();
+    if (!sampler_knows_event_) {
+      sampler_.on_event(event, output_);
+      sampler_knows_event_ = true;
+      if (event.finish != FinishReason::kNone) trace_.finish(event, sampler_.tokens_of(event.request, event.child));
+    }
+    std::vector<Answer> answers;
+    if (event.last) {
+      if (output_.finished.size() == output_.finished.capacity()) output_.finished.reserve(2 * output_.finished.size() + 1);
+      answers = sampler_.finish(event.request);
+    }
+    sampler_knows_event_ = false;
+    ledger_.on_event(event, now_ns);
+    if (!event.last) return;
+    output_.finished.push_back(ledger_.close(event.request));
+    output_.finished.back().answers = std::move(answers);
+  }
+
+  static constexpr Status kNoMemory{StatusCode::kOutOfMemory, "there was no memory for a step of the engine"};
+
   LanguageModel& model_;
-  SchedulerSide env_;
+  SchedulerSide<Env> env_;
   PageCache cache_;
   AnswerSampler sampler_;
   Scheduler scheduler_;
   RequestLedger ledger_;
   std::vector<SampleResult> results_;
   StepOutput output_;
+  std::size_t next_event_ = 0;         ///< to be delivered
+  bool sampler_knows_event_ = false;   ///< that event
+  bool owes_events_ = false;           ///< of an earlier step
+  std::int64_t failures_in_a_row_ = 0;
   std::function<void(const BatchPlan&)> observer_;
   EngineTrace trace_;
   std::uint64_t next_id_ = 1;

@@ -7,6 +7,7 @@
 
 #include <kvpage/sched/batch_plan.hpp>
 
+#include <new>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -18,23 +19,58 @@ namespace kvpage::engine {
 
 /// Requests are recorded under their names, or, without one of their own, under the numbers of their tickets. Without a recorder it is
 /// false and does nothing. Cost: it remembers the id of each request of the trace, so that none comes twice.
+/// Errors: a trace that finds no memory ends, and its recorder says so when it is flushed; the engine goes on.
 class EngineTrace {
  public:
   EngineTrace() = default;
   explicit EngineTrace(TraceRecorder* recorder) noexcept : recorder_(recorder) {}
   explicit operator bool() const noexcept { return recorder_ != nullptr; }
 
-  void submit(RequestId id, const GenerationRequest& request) {
-    TraceRequest submitted;
-    submitted.id = name(id, request.name);
-    submitted.prompt_ids = request.prompt_ids;
-    submitted.max_tokens = request.max_tokens;
-    submitted.num_answers = request.num_candidates();
-    recorder_->submit(submitted);
+  void submit(RequestId id, const GenerationRequest& request) noexcept {
+    write([&] {
+      TraceRequest submitted;
+      submitted.id = name(id, request.name);
+      submitted.prompt_ids = request.prompt_ids;
+      submitted.max_tokens = request.max_tokens;
+      submitted.num_answers = request.num_candidates();
+      recorder_->submit(submitted);
+    });
   }
 
   /// Of the step that is sealed next.
-  void plan(const BatchPlan& plan) {
+  void plan(const BatchPlan& plan) noexcept {
+    write([&] { write_plan(plan); });
+  }
+
+  /// Of a plan that was just sealed.
+  void transfers(const BatchPlan& plan) noexcept {
+    write([&] { write_transfers(plan); });
+  }
+
+  /// Of one answer; `tokens` that it has.
+  void finish(const RequestEvent& event, std::span<const TokenId> tokens) noexcept {
+    write([&] {
+      recorder_->finish({.id = names_.at(event.request.value), .answer = event.child, .reason = std::string(name_of(event.finish)),
+                         .output_ids = {tokens.begin(), tokens.end()}});
+      if (event.last) names_.erase(event.request.value);
+    });
+  }
+  void capacity(const CapacitySnapshot& capacity) noexcept {
+    write([&] { recorder_->capacity(capacity); });
+  }
+
+ private:
+  template <class Write>
+  void write(Write&& lines) noexcept {
+    if (recorder_ == nullptr) return;
+    try {
+      lines();
+    } catch (const std::bad_alloc&) {
+      std::exchange(recorder_, nullptr)->fail();
+    }
+  }
+
+  void write_plan(const BatchPlan& plan) {
     for (const PlannedPreemption& victim : plan.preemptions) {
       recorder_->preempt({.id = names_.at(victim.request.value), .answer = victim.child, .kind = victim.kind});
     }
@@ -48,8 +84,7 @@ class EngineTrace {
     recorder_->plan(rows_);
   }
 
-  /// Of a plan that was just sealed.
-  void transfers(const BatchPlan& plan) {
+  void write_transfers(const BatchPlan& plan) {
     if (plan.loading.empty() && plan.demotions.empty()) return;
     const auto promoted = static_cast<std::int64_t>(plan.promotions.size());
     const auto demoted = static_cast<std::int64_t>(plan.demotions.size());
@@ -59,15 +94,6 @@ class EngineTrace {
     }
   }
 
-  /// Of one answer; `tokens` that it has.
-  void finish(const RequestEvent& event, std::span<const TokenId> tokens) {
-    recorder_->finish({.id = names_.at(event.request.value), .answer = event.child, .reason = std::string(name_of(event.finish)),
-                       .output_ids = {tokens.begin(), tokens.end()}});
-    if (event.last) names_.erase(event.request.value);
-  }
-  void capacity(const CapacitySnapshot& capacity) { recorder_->capacity(capacity); }
-
- private:
   /// An id that no earlier request of the trace had: what is wanted, with the ticket's number behind it as often as it is taken.
   const std::string& name(RequestId id, const std::string& wanted) {
     const std::string number = std::to_string(id.value);

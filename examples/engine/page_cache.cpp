@@ -57,7 +57,7 @@ PageCache::PageCache(LanguageModel& model, const PageCacheOptions& options)
   const NamespaceField identity{NamespaceFieldType::kModel, model.cache_identity()};
   name_space_ = allocator_.intern({&identity, 1}).value();
   allocator_.events().counters_ = &counters_;
-  allocator_.events().collect_new_ = options.on_new_page != nullptr;
+  allocator_.events().collect_new(options.on_new_page != nullptr ? model.pool_shape().num_blocks : 0);
   if (options.host_tier_bytes == 0) return;
   const OffloadTierConfig tier = tier_config(options.host_tier_bytes, model.page_bytes(), model.pool_shape().block_size);
   tier_pages_ = MappedMemory(tier.num_slots * Tier::slot_bytes(tier));
@@ -78,13 +78,14 @@ PrefixQuery PageCache::query(std::span<const TokenId> prompt, std::int64_t max_t
 }
 
 std::span<const PromotionOutcome> PageCache::begin_step(const BatchPlan& plan) {
+  promotions_.clear();
+  promotions_.reserve(plan.promotions.size());  // first: a promotion that was carried out is counted
   for (const BlockDemotion& demotion : plan.demotions) {
     if (tier_->demote(demotion.tier_slot, model_.page(demotion.block))) ++counters_.demoted;
   }
   for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
   allocator_.events().new_blocks_.clear();
   counters_.peak_used_blocks = std::max(counters_.peak_used_blocks, allocator_.capacity().used);
-  promotions_.clear();
   for (const BlockPromotion& promotion : plan.promotions) {
     const bool arrived = tier_->promote(promotion.tier_slot, model_.page(promotion.block)).has_value();
     ++(arrived ? counters_.promoted : counters_.failed_loads);

@@ -56,6 +56,13 @@ class PageEvents {
 
  private:
   friend class PageCache;
+
+  /// New blocks are remembered from now on, if there are any: an allocator at work must find room for them.
+  void collect_new(std::int64_t num_blocks) {
+    collect_new_ = num_blocks > 0;
+    new_blocks_.reserve(static_cast<std::size_t>(num_blocks));
+  }
+
   CacheCounters* counters_ = nullptr;
   bool collect_new_ = false;
   std::vector<BlockId> new_blocks_;  // of the newest sealed step
@@ -83,7 +90,7 @@ class PageCache {
   /// What the pool has of a prompt, up to `max_tokens`; nothing when prefixes are not shared.
   [[nodiscard]] PrefixQuery query(std::span<const TokenId> prompt, std::int64_t max_tokens) const;
   /// Carries out the demotions and promotions of a plan that was just sealed. A page that cannot be saved is lost to the tier, nothing
-  /// else. Returns how the promotions went; valid until the next call.
+  /// else. Returns how the promotions went; valid until the next call. Errors: std::bad_alloc; then nothing was carried out.
   std::span<const PromotionOutcome> begin_step(const BatchPlan& plan);
   /// Without a scheduler: makes committed tokens findable, and gives back pages behind sliding windows. `ended` = no more tokens come.
   void settle(SeqId seq, std::span<const TokenId> tokens, bool ended);

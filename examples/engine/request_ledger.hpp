@@ -15,14 +15,22 @@ namespace kvpage::engine {
 /// Becomes the GenerationResult of a request when its last answer has ended. Cost: one look-up per sequence of a step and per event.
 class RequestLedger {
  public:
-  void open(const Ticket& ticket, const GenerationRequest& request, std::int64_t now_ns) {
-    GenerationResult& result = open_[ticket.id.value];
-    result.request = ticket.id;
+  /// Errors: std::bad_alloc; then nothing is open.
+  void open(RequestId id, const GenerationRequest& request) {
+    GenerationResult result;
+    result.request = id;
     result.name = request.name;
-    result.seed = ticket.seed;
     result.metrics.prompt_tokens = static_cast<std::int64_t>(request.prompt_ids.size());
+    open_.emplace(id.value, std::move(result));
+  }
+  /// The request was accepted.
+  void accept(const Ticket& ticket, std::int64_t now_ns) {
+    GenerationResult& result = open_.at(ticket.id.value);
+    result.seed = ticket.seed;
     result.metrics.arrival_ns = now_ns;
   }
+  /// As if it had never been opened.
+  void forget(RequestId id) noexcept { open_.erase(id.value); }
 
   /// The rows of a step that has run.
   void count_rows(const BatchPlan& plan) {

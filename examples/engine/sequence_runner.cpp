@@ -21,6 +21,17 @@ RunError pool_full(const CapacitySnapshot& capacity) {
           "the KV pool is full: " + blocks + " are used, and the next token needs more; use a larger pool or a shorter text"};
 }
 
+/// A sealed step that does not come to its end, whatever the reason, was never there.
+struct AbortUnlessRun {
+  PageCache::Allocator& allocator;
+  StepId id;
+  bool has_run = false;
+
+  ~AbortUnlessRun() {
+    if (!has_run) allocator.abort(id).value();
+  }
+};
+
 }  // namespace
 
 SequenceRunner::SequenceRunner(LanguageModel& model, bool share_prefixes)
@@ -78,16 +89,17 @@ Expected<SequenceRunner::Part, RunError> SequenceRunner::step(std::span<const To
   if (part.computed < 1) return Unexpected{pool_full(allocator.capacity())};
   transaction.grow(seq_, first_pos + part.computed).value();
   const auto computed = tokens.subspan(static_cast<std::size_t>(part.cached), static_cast<std::size_t>(part.computed));
-  const StepId sealed = transaction.seal().value();
+  if (std::ssize(history_) + std::ssize(tokens) > static_cast<std::ptrdiff_t>(history_.capacity())) {
+    history_.reserve(2 * history_.size() + tokens.size());  // before it is sealed: a step that has run counts
+  }
+  AbortUnlessRun sealed{allocator, transaction.seal().value()};
   plan(computed, num_written, rows == LogitRows::kAll, rows == LogitRows::kLast && first_pos + part.computed == last_token);
-  plan_.copies.assign(allocator.copies(sealed).begin(), allocator.copies(sealed).end());
+  plan_.copies.assign(allocator.copies(sealed.id).begin(), allocator.copies(sealed.id).end());
   KVPAGE_ASSERT_SLOW(validate(plan_, model_.pool_shape().block_size).has_value(), "a plan obeys every rule");
   cache_.begin_step(plan_);
-  if (const Status status = model_.forward(plan_); !status.ok()) {
-    allocator.abort(sealed).value();
-    return Unexpected{kernel_error(status)};
-  }
-  allocator.commit(sealed).value();
+  if (const Status status = model_.forward(plan_); !status.ok()) return Unexpected{kernel_error(status)};
+  sealed.has_run = true;
+  allocator.commit(sealed.id).value();
   computed_positions_ += part.computed;
   if (first_token == 0) cached_tokens_ = part.cached;
   history_.insert(history_.end(), tokens.begin(), tokens.begin() + part.cached + part.computed);

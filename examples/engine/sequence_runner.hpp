@@ -49,7 +49,8 @@ class SequenceRunner {
   /// are wanted. Requires: prompt is not empty. Errors: as append.
   Expected<void, RunError> start(std::span<const TokenId> prompt, LogitRows rows, const LogitsVisitor& visit = {});
 
-  /// Appends `tokens` to the sequence. Errors: kContextFull (nothing is computed then), kPoolFull, kKernel, kStopped (by a visitor).
+  /// Appends `tokens` to the sequence. Errors: kContextFull (nothing is computed then), kPoolFull, kKernel, kStopped (by a visitor);
+  /// std::bad_alloc, after which the sequence has what was computed, and may be started anew.
   Expected<void, RunError> append(std::span<const TokenId> tokens, LogitRows rows, const LogitsVisitor& visit = {});
 
   /// Ends the sequence. Its tokens can still be found in the cache.

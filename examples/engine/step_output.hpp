@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvpage::engine {
@@ -65,16 +66,42 @@ struct GenerationResult {
   RequestMetrics metrics{};
 };
 
-/// What one step did.
+/// What one step did. An engine has one, and keeps its memory from step to step.
 struct StepOutput {
   bool idle = false;                  ///< nothing was there to do
-  Status status{};                    ///< not ok: the model failed, and the step will be tried again
+  Status status{};                    ///< not ok: the step failed, and will be tried again; kOutOfMemory = there was no memory for it
   bool gave_up = false;               ///< it has failed too often in a row, see Engine::step
   std::int64_t num_tokens = 0;        ///< rows
   std::int64_t num_seqs = 0;
   std::int64_t duration_ns = 0;
   std::vector<TokenOutput> tokens{};  ///< in the order of the plan
   std::vector<GenerationResult> finished{};
+
+  /// A token behind the others, its text and log-probabilities empty, with the memory of one of an earlier step.
+  TokenOutput& add_token() {
+    if (spare_.empty()) {
+      if (spare_.capacity() <= tokens.size()) spare_.reserve(2 * tokens.size() + 8);  // clear() finds room for all of them
+      return tokens.emplace_back();
+    }
+    tokens.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+    return tokens.back();
+  }
+
+  /// Empty again, for another step.
+  void clear() {
+    for (TokenOutput& token : tokens) {
+      token.text.clear();
+      spare_.push_back(std::move(token));
+    }
+    tokens.clear(), finished.clear();
+    idle = gave_up = false;
+    status = {};
+    num_tokens = num_seqs = duration_ns = 0;
+  }
+
+ private:
+  std::vector<TokenOutput> spare_{};  ///< of earlier steps
 };
 
 }  // namespace kvpage::engine

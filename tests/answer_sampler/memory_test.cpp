@@ -38,7 +38,7 @@ class SamplerAlone {
 
   /// Draws several times before the tokens count.
   void step(int draws = 1) {
-    output_.tokens.clear();
+    output_.clear();
     REQUIRE(model_.forward(plan_).ok());
     for (int i = 0; i < draws; ++i) REQUIRE(sampler_.sample(plan_, model_, results_).ok());
     for (std::size_t s = 0; s < results_.size(); ++s) {

@@ -4,6 +4,8 @@
 
 #include <random>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 using namespace kvpage;
 using namespace kvpage_test;
@@ -21,6 +23,32 @@ struct EightBitHash {
 };
 
 }  // namespace
+
+// A BlockRef cannot be copied, and a free takes it away from its owner: without std::move it does not compile.
+static_assert(!std::is_copy_constructible_v<BlockRef> && !std::is_copy_assignable_v<BlockRef>);
+template <class Ref>
+concept Freeable = requires(Allocator::Transaction& txn, Ref&& ref) { txn.free_block(std::forward<Ref>(ref)); };
+static_assert(Freeable<BlockRef> && !Freeable<BlockRef&> && !Freeable<const BlockRef&> && !Freeable<const BlockRef>);
+
+TEST_CASE("bug.B01.a_second_free_is_refused_whoever_asks", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool{{.num_blocks = 2, .block_size = 16}, kOptions};
+  auto txn = pool->begin();
+  BlockRef ref = txn->allocate_block().value();
+  BlockRef forged{ref.id(), ref.generation()};
+  CHECK(txn->free_block(std::move(ref)));
+  const std::uint64_t freed = pool->digest();
+  CHECK(ref.id() == kNoBlock);  // NOLINT: what a move leaves is what this is about
+  CHECK(txn->free_block(std::move(ref)).error() == CacheRefusal{CacheRefusalKind::kNotHeld, 1, 0});
+  CHECK(txn->free_block(BlockRef{}).error() == CacheRefusal{CacheRefusalKind::kNotHeld, 1, 0});
+  CHECK(txn->free_block(std::move(forged)).error() == CacheRefusal{CacheRefusalKind::kNotHeld, 1, 0});
+  CHECK(pool->digest() == freed);
+  // The block of the next owner is not that of the first one, though it is the same block.
+  std::vector<BlockRef> next;
+  for (int i = 0; i < 2; ++i) next.push_back(txn->allocate_block().value());
+  CHECK(forged.id() == next[forged.id() == next[0].id() ? 0 : 1].id());
+  CHECK(txn->free_block(std::move(forged)).error().kind == CacheRefusalKind::kNotHeld);
+  CHECK(pool->capacity().used == 2);
+}
 
 TEST_CASE("bug.B01.free_same_block_twice", "[cache_alloc]") {
   AllocatorFixture<Allocator> pool{{.num_blocks = 8, .block_size = 16}, kOptions};

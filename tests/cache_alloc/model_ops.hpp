@@ -12,13 +12,13 @@ namespace kvpage_test {
 enum class OpKind : std::uint8_t {
   kBegin, kCreate, kAppend, kTruncate, kRelease, kFork, kShare, kMatch, kShareStale, kSeal, kCommitOpen, kAbortOpen, kCommitStep,
   kAbortStep, kRetire, kPublish, kPin, kUnpin, kYield, kReset, kRawAlloc, kRawShare, kRawFree, kRawFreeTwice, kMark, kRollback,
-  kProbeOrder, kDeadSeq, kEnd
+  kProbeOrder, kDeadSeq, kShareInto, kShareForeign, kCreateUnknown, kIntern, kEnd
 };
 
 inline constexpr std::array<const char*, static_cast<std::size_t>(OpKind::kEnd)> kOpNames{
     "begin", "create", "append", "truncate", "release", "fork", "share", "match", "share_stale", "seal", "commit_open", "abort_open",
     "commit_step", "abort_step", "retire", "publish", "pin", "unpin", "yield", "reset", "raw_alloc", "raw_share", "raw_free",
-    "raw_free_twice", "mark", "rollback", "probe_order", "dead_seq"};
+    "raw_free_twice", "mark", "rollback", "probe_order", "dead_seq", "share_into", "share_foreign", "create_unknown", "intern"};
 
 /// One operation; the numbers are read modulo what exists when it runs.
 struct Op {
@@ -30,7 +30,7 @@ struct Op {
 
 /// How often each kind is drawn.
 inline constexpr std::array<int, static_cast<std::size_t>(OpKind::kEnd)> kOpWeights{
-    3, 3, 34, 5, 9, 5, 20, 5, 4, 6, 5, 8, 26, 9, 8, 40, 10, 4, 4, 1, 6, 2, 5, 2, 4, 4, 2, 2};
+    3, 3, 34, 5, 9, 5, 20, 5, 4, 6, 5, 8, 26, 9, 8, 40, 10, 4, 4, 1, 6, 2, 5, 2, 4, 4, 2, 2, 1, 1, 1, 1};
 
 inline std::vector<Op> random_ops(std::uint64_t seed, int count) {
   std::mt19937_64 rng{seed};

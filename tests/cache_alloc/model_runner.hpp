@@ -19,8 +19,14 @@ struct ModelSizes {
   int block_size = 4;
   int max_seqs = 4;
   int max_tokens = 14;  ///< per sequence: prefixes stay short strings
+  int max_blocks = 0;   ///< per sequence; 0 = the pool's
   std::int64_t max_log_entries = 0;
   std::int64_t max_copies = 0;
+
+  kvpage::BlockAllocatorConfig config() const {
+    return {.num_blocks = num_blocks, .block_size = block_size, .max_seqs = max_seqs, .max_blocks_per_seq = max_blocks,
+            .max_log_entries = max_log_entries, .max_copies = max_copies};
+  }
 };
 
 template <class Allocator>
@@ -52,6 +58,8 @@ class ModelRunner {
   void fork(const Op& op);
   void share(const Op& op, const kvpage::PrefixHit& hit, const std::string& text, bool fresh);
   bool model_share(int id, const NaiveCache::Hit& hit, const std::string& text);
+  void share_refused(const Op& op);
+  void create_unknown(const Op& op);
   void raw(const Op& op);
   // -- model_runner_step.hpp: steps, publish, pins, reset
   void seal();
@@ -66,6 +74,7 @@ class ModelRunner {
   void unpin(const Op& op);
   void yield(const Op& op);
   void reset(const Op& op);
+  void intern_any(const Op& op);
   void probe_order();
   void learn_order(std::size_t known);
   std::vector<std::uint32_t> read_order();
@@ -74,6 +83,7 @@ class ModelRunner {
   void settle_pending(std::uint64_t step);
 
   // -- helpers
+  kvpage::CacheResult<kvpage::NamespaceId> intern(int salt);
   bool open() const { return txn_.has_value(); }
   void close_mostly(const Op& op);
   int pick_seq(std::uint32_t x) const;
@@ -113,18 +123,23 @@ class ModelRunner {
 template <class A>
 ModelRunner<A>::ModelRunner(const ModelSizes& sizes, const typename A::IndexOptions& options, Coverage& coverage)
     : sizes_(sizes),
-      memory_(A::required_bytes({.num_blocks = sizes.num_blocks, .block_size = sizes.block_size, .max_seqs = sizes.max_seqs,
-                                 .max_log_entries = sizes.max_log_entries, .max_copies = sizes.max_copies}, options)),
-      allocator_({.num_blocks = sizes.num_blocks, .block_size = sizes.block_size, .max_seqs = sizes.max_seqs,
-                  .max_log_entries = sizes.max_log_entries, .max_copies = sizes.max_copies}, memory_, options),
+      memory_(A::required_bytes(sizes.config(), options)),
+      allocator_(sizes.config(), memory_, options),
       coverage_(coverage),
       shadow_(sizes.num_blocks, sizes.block_size) {
   world_.cache.num_blocks = sizes.num_blocks;
   world_.cache.block_size = sizes.block_size;
   world_.cache.max_seqs = sizes.max_seqs;
-  const std::byte salt{7};
-  const kvpage::NamespaceField field{kvpage::NamespaceFieldType::kSalt, {&salt, 1}};
-  require_equal(allocator_.intern({&field, 1}).value().value, 1, "the second namespace");
+  world_.cache.max_blocks = sizes.max_blocks;
+  require_equal(intern(7).value().value, 1, "the second namespace");
+}
+
+/// The namespace of a salt of one byte.
+template <class A>
+kvpage::CacheResult<kvpage::NamespaceId> ModelRunner<A>::intern(int salt) {
+  const auto byte = static_cast<std::byte>(salt);
+  const kvpage::NamespaceField field{kvpage::NamespaceFieldType::kSalt, {&byte, 1}};
+  return allocator_.intern({&field, 1});
 }
 
 template <class A>

@@ -169,6 +169,20 @@ void ModelRunner<A>::reset(const Op& op) {
   if (!saved_text_.empty() && saved_hit_.num_tokens > 0) count("reset", detach ? "detach, hit goes stale" : "idle, hit goes stale");
 }
 
+/// Both namespaces are known, and there is no room for a third. A transaction may be open.
+template <class A>
+void ModelRunner<A>::intern_any(const Op& op) {
+  if (op.a % 3 == 0) {
+    const std::vector<kvpage::NamespaceField> nine(9);
+    agree("intern", allocator_.intern(nine), {"kBadNamespace", 9, 8});
+  } else if (op.a % 3 == 1) {
+    agree("intern", intern(8 + static_cast<int>(op.b % 200)), {"kNoNamespace", 3, 2});
+  } else {
+    const auto known = intern(7);
+    require(agree("intern", known, {}) && *known == kvpage::NamespaceId{1}, "a known namespace keeps its id");
+  }
+}
+
 /// Takes every available block in a transaction that is dropped: clean ones come first, then cached ones in eviction order.
 template <class A>
 std::vector<std::uint32_t> ModelRunner<A>::read_order() {

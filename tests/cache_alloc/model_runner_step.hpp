@@ -55,6 +55,7 @@ void ModelRunner<A>::apply(const Op& op) {
     case OpKind::kUnpin: unpin(op); break;
     case OpKind::kYield: yield(op); break;
     case OpKind::kReset: reset(op); break;
+    case OpKind::kIntern: intern_any(op); break;
     case OpKind::kProbeOrder: if (!open()) probe_order(); break;
     default: apply_txn(op); break;
   }

@@ -23,6 +23,9 @@ void ModelRunner<A>::apply_txn(const Op& op) {
       saved_hit_.partial_tokens = 0;
       if (!saved_text_.empty()) share(op, saved_hit_, saved_text_, false);
       return;
+    case OpKind::kShareInto:
+    case OpKind::kShareForeign: return share_refused(op);
+    case OpKind::kCreateUnknown: return create_unknown(op);
     case OpKind::kMark:
       mark_.emplace(txn_->mark(), world_);
       digest_mark_ = allocator_.digest();
@@ -155,6 +158,31 @@ void ModelRunner<A>::share(const Op& op, const kvpage::PrefixHit& hit, const std
   world_.progress[id] = {length, 0};
   count(fresh ? "share" : "share_stale", "done");
   static_cast<void>(op);
+}
+
+/// A hit goes into a sequence without tokens, of its own namespace.
+template <class A>
+void ModelRunner<A>::share_refused(const Op& op) {
+  const std::string text = random_text(op.b, sizes_.max_tokens, 1);
+  if (op.kind == OpKind::kShareInto) {
+    const int id = pick_seq(op.a);
+    const int length = id < 0 ? 0 : world_.cache.seqs[id].num_tokens();
+    if (length > 0) agree("share_into", txn_->share(world_.seq_ids[id], real_match(text)), {"kNotEmpty", 0, length});
+    return;
+  }
+  const kvpage::Savepoint before = txn_->mark();
+  const auto seq = txn_->create(kvpage::NamespaceId{0});
+  if (!seq) return;
+  agree("share_foreign", txn_->share(*seq, real_match(text)), {"kBadNamespace", 1, 0});
+  txn_->rollback_to(before);
+}
+
+template <class A>
+void ModelRunner<A>::create_unknown(const Op& op) {
+  const int live = static_cast<int>(world_.cache.seqs.size());
+  const int id = 2 + static_cast<int>(op.a % 5);
+  const Outcome model = live == sizes_.max_seqs ? Outcome{"kNoSeqSlot", live + 1, live} : Outcome{"kBadNamespace", id, 2};
+  agree("create_unknown", txn_->create(kvpage::NamespaceId{static_cast<std::uint32_t>(id)}), model);
 }
 
 /// Returns true when the partial block was copied.

@@ -19,6 +19,7 @@ constexpr std::uint64_t kDefaultOps = kCoveringOps;
 ModelSizes sizes_of(std::uint64_t seed) {
   ModelSizes sizes;
   sizes.num_blocks = 4 + static_cast<int>(seed * 7 % 9);
+  if (seed % 10 == 2) sizes.max_blocks = 3;
   if (seed % 8 == 3) sizes.max_log_entries = 16;
   if (seed % 8 == 1 || seed % 8 >= 5) sizes.max_copies = 1;
   return sizes;
@@ -98,7 +99,9 @@ const char* const kRequired[][2] = {{"create", "done"}, {"create", "kNoSeqSlot"}
     {"publish", "done"}, {"publish", "kBusy"}, {"publish", "adoption"}, {"pin", "done"}, {"pin", "kPinLimit"}, {"pin", "kStaleHit"},
     {"unpin", "done"}, {"yield", "pin yields"}, {"reset", "done"}, {"reset", "kBusy"}, {"raw_alloc", "done"}, {"raw_alloc", "kNoBlocks"},
     {"raw_alloc", "leaf eviction"}, {"raw_share", "done"}, {"raw_free", "done"}, {"raw_free_twice", "kNotHeld"}, {"raw_free_twice", "done"},
-    {"rollback", "done"}, {"begin", "kBusy"}, {"probe_order", "done"}, {"dead_seq", "kDeadSeq"}};
+    {"rollback", "done"}, {"begin", "kBusy"}, {"probe_order", "done"}, {"dead_seq", "kDeadSeq"},
+    {"append", "kTableFull"}, {"share_into", "kNotEmpty"}, {"share_foreign", "kBadNamespace"}, {"create_unknown", "kBadNamespace"},
+    {"create_unknown", "kNoSeqSlot"}, {"intern", "kBadNamespace"}, {"intern", "kNoNamespace"}, {"intern", "done"}};
 
 }  // namespace
 

@@ -38,6 +38,7 @@ struct NaiveCache {
   };
 
   int num_blocks = 0, block_size = 0, max_seqs = 0;
+  int max_blocks = 0;                        ///< of one sequence; 0 = as many as there are
   std::map<int, Seq> seqs;                   ///< by the test's own number
   std::map<std::string, Entry> index;        ///< prefix -> cell
   std::vector<int> lru;                      ///< unreferenced indexed cells, oldest first
@@ -118,7 +119,9 @@ struct NaiveCache {
 
   Outcome grow(int id, const std::string& more) {
     Seq& seq = seqs[id];
-    const int need = (seq.num_tokens() + static_cast<int>(more.size()) + block_size - 1) / block_size - static_cast<int>(seq.cells.size());
+    const int entries = (seq.num_tokens() + static_cast<int>(more.size()) + block_size - 1) / block_size;
+    if (max_blocks > 0 && entries > max_blocks) return {"kTableFull", entries, max_blocks};
+    const int need = entries - static_cast<int>(seq.cells.size());
     if (need > available()) return {"kNoBlocks", need, available()};
     for (int i = 0; i < need; ++i) {
       const int cell = take();

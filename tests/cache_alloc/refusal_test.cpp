@@ -212,6 +212,31 @@ TEST_CASE("cache_alloc.refusal.every_limit_is_refused_until_it_is_enough", "[cac
   CHECK(raise_until_enough(&BlockAllocatorConfig::max_blocks_per_seq, CacheRefusalKind::kTableFull) == 7);
 }
 
+TEST_CASE("cache_alloc.refusal.of_a_hit_or_a_namespace_names_both_numbers_and_changes_nothing", "[cache_alloc]") {
+  Allocator::IndexOptions two = options();
+  two.max_namespaces = 2;
+  AllocatorFixture<Allocator> pool{ample(), two};
+  const std::byte salt{1}, other{2};
+  const NamespaceField field{NamespaceFieldType::kSalt, {&salt, 1}}, third{NamespaceFieldType::kSalt, {&other, 1}};
+  const NamespaceId space = pool->intern({&field, 1}).value();
+  const Tokens text = tokens_from(0, 9);
+  const SeqId seq = pool.run(text);
+  const PrefixHit hit = pool->match({.tokens = text});
+  REQUIRE(hit.num_blocks == 4);
+  auto txn = pool->begin();
+  const SeqId foreign = txn->create(space).value();
+  const std::uint64_t before = pool->digest();
+  using Kind = CacheRefusalKind;
+  CHECK(txn->share(seq, hit).error() == CacheRefusal{Kind::kNotEmpty, 0, 9});
+  CHECK(txn->share(foreign, hit).error() == CacheRefusal{Kind::kBadNamespace, 0, 1});
+  CHECK(txn->create(NamespaceId{2}).error() == CacheRefusal{Kind::kBadNamespace, 2, 2});
+  CHECK(pool->intern({&third, 1}).error() == CacheRefusal{Kind::kNoNamespace, 3, 2});
+  CHECK(txn->grow(foreign, 17).error() == CacheRefusal{Kind::kTableFull, 9, 8});
+  CHECK(pool->digest() == before);
+  CHECK(txn->grow(foreign, 16));
+  CHECK(txn->share(txn->create().value(), hit).value().num_tokens == 8);
+}
+
 TEST_CASE("cache_alloc.refusal.of_the_kth_operation_harms_no_other", "[cache_alloc]") {
   std::vector<int> refused;
   for (int k = 0; k < Scenario::kNumOperations; ++k) {

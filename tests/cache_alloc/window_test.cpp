@@ -1,5 +1,6 @@
 // Sliding-window groups: what is released, what stays, and hits that need only the window.
 #include "cache_alloc/allocator_fixture.hpp"
+#include "cache_alloc/window_runner.hpp"
 #include "support/catch.hpp"
 
 #include <random>
@@ -57,6 +58,50 @@ TEST_CASE("cache_alloc.window.hits_need_the_window_only", "[cache_alloc]") {
   pool.end(next);
   pool->check_invariants();
   CHECK(pool->capacity().available() == 32);
+}
+
+TEST_CASE("cache_alloc.window.a_refused_release_names_both_numbers_and_changes_nothing", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool{{.num_blocks = 16, .block_size = 4, .max_seqs = 2, .num_groups = 2, .window_tokens = {0, 6}}, kOptions};
+  const SeqId ended = pool.compute(4);
+  pool.end(ended);
+  const SeqId seq = pool.compute(14);
+  auto txn = pool->begin();
+  const std::uint64_t before = pool->digest();
+  using Kind = CacheRefusalKind;
+  CHECK(txn->release_before(seq, -1, 9).error() == CacheRefusal{Kind::kBadLength, 9, 14});
+  CHECK(txn->release_before(seq, 2, 9).error() == CacheRefusal{Kind::kBadLength, 9, 14});
+  CHECK(txn->release_before(seq, 1, -1).error() == CacheRefusal{Kind::kBadLength, -1, 14});
+  CHECK(txn->release_before(seq, 1, 15).error() == CacheRefusal{Kind::kBadLength, 15, 14});
+  CHECK(txn->release_before(ended, 1, 0).error().kind == Kind::kDeadSeq);
+  CHECK(txn->release_before(seq, 0, 14));  // no window
+  CHECK(txn->release_before(seq, 1, 8));   // token 3 is still seen
+  CHECK(pool->digest() == before);
+  CHECK(txn->release_before(seq, 1, 14));
+  CHECK(pool->table(seq, 1).first_live == 2);
+  CHECK(txn->truncate(seq, 12).error() == CacheRefusal{Kind::kBadLength, 12, 8});  // token 12 looks back at token 7
+  CHECK(txn->truncate(seq, 13));
+}
+
+TEST_CASE("cache_alloc.window.every_operation_agrees_with_the_naive_lists", "[cache_alloc]") {
+  Coverage coverage;
+  std::uint64_t seed = 1;
+  try {
+    for (; seed <= 300; ++seed) {
+      WindowRunner runner(seed, coverage);
+      for (int i = 0; i < 100; ++i) runner.run_transaction();
+      runner.drain();
+    }
+  } catch (const Mismatch& mismatch) {
+    FAIL("seed " << seed << ": " << mismatch.what);
+  }
+  const char* const required[][2] = {{"create", "kNoSeqSlot"}, {"fork", "done"}, {"fork", "kNoSeqSlot"}, {"grow", "done"},
+                                     {"grow", "kNoBlocks"}, {"grow", "kTableFull"}, {"grow", "kBadLength"}, {"truncate", "done"},
+                                     {"truncate", "kBadLength"}, {"release", "done"}, {"release_before", "done"},
+                                     {"release_before", "blocks free"}, {"release_before", "kBadLength"}};
+  for (const auto& [op, outcome] : required) {
+    INFO(op << " x " << outcome);
+    CHECK(coverage[{op, outcome}] >= 300);
+  }
 }
 
 TEST_CASE("cache_alloc.window.random_plans_abort_to_the_same_digest", "[cache_alloc]") {

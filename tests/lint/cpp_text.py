@@ -38,6 +38,11 @@ def code_only(text):
     return TOKEN.sub(replace, text)
 
 
+def strings(text):
+    """[(offset, string with its quotes)] of a source without comments."""
+    return [(match.start(), match[0]) for match in TOKEN.finditer(text) if match["string"] is not None or match["raw_string"] is not None]
+
+
 def includes(text):
     """[(line number, name with its quotes or brackets)] of every #include."""
     found = []
@@ -71,8 +76,41 @@ def _without_groups(text, opening, closing):
     return "".join(kept)
 
 
+# operator==, operator<<, operator(), operator->, operator bool, operator"" _x: a name, whatever its characters mean elsewhere.
+OPERATOR = re.compile(r"\boperator\s*(\(\s*\)|\[\s*\]|\"\"\s*\w+|[-+*/%^&|~!=<>,]+|(?=\w))")
+ATTRIBUTE = re.compile(r"\[\[.*?\]\]", re.DOTALL)
+# What may stand between the captures of a lambda and its body; parameters and angle brackets are emptied.
+AFTER_CAPTURES = re.compile(r"\s*(<>)?\s*(requires\b[^=;]*)?(\(\))?\s*((mutable|constexpr|consteval|static)\b\s*|noexcept\b\s*(\(\))?\s*)*"
+                            r"(->[^=;]*)?(requires\b[^=;]*)?\s*")
+
+
+def _named_operators(head):
+    return OPERATOR.sub("operator_ ", ATTRIBUTE.sub(" ", head))
+
+
+def _opens_lambda(head):
+    """True when the words before a brace end with the captures, parameters and specifiers of a lambda."""
+    for start in range(len(head)):
+        before = head[:start].rstrip()
+        if head[start] != "[" or re.search(r"(\w|\)|\]|>)$", before) and not re.search(r"\b(return|co_return|co_yield)$", before):
+            continue  # an index, or the size of an array
+        depth = 0
+        for end in range(start, len(head)):
+            depth += (head[end] == "[") - (head[end] == "]")
+            if depth == 0:
+                rest = _without_groups(_without_groups(head[end + 1:], "(", ")"), "<", ">")
+                if head.count("(", end) == head.count(")", end) and AFTER_CAPTURES.fullmatch(rest):
+                    return True
+                break
+    return False
+
+
 def _opens_scope(head):
     """True when the words before a brace open a namespace, a type or a list of values instead of a function body."""
+    if _opens_lambda(head):
+        return False
+    if head.count("(") > head.count(")"):
+        return True  # an argument
     bare = _without_groups(head, "(", ")")
     bare = re.sub(r"\btemplate\s*<[^{};]*?>\s*(?=\w|\[|$)", " ", _without_groups(bare, "<", ">"))
     if re.search(r"\b(namespace|class|struct|union|enum|extern\s*\"\")\b", bare) and not re.search(r"\)\s*(const|noexcept|->|$)", bare):
@@ -81,6 +119,8 @@ def _opens_scope(head):
 
 
 def _function_name(head):
+    if _opens_lambda(head):
+        return "(lambda)"
     before = head.split("(")[0].split()
     return before[-1] if before else "(lambda)"
 
@@ -92,8 +132,9 @@ def function_bodies(text):
     inside = None  # (depth, first line, name) of the function being read
     for char in code:
         if char == "{":
-            if inside is None and not _opens_scope(head):
-                inside = (len(scopes), line, _function_name(head))
+            named = _named_operators(head) if inside is None else ""
+            if inside is None and not _opens_scope(named):
+                inside = (len(scopes), line, _function_name(named))
             scopes.append(char)
             head = ""
         elif char == "}":

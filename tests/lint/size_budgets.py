@@ -40,6 +40,17 @@ def _body(lines):
     return "".join(f"  x = {i};\n" for i in range(lines))
 
 
+_OPERATORS = ["bool operator==(const A& o) const", "bool operator<(const A& o) const noexcept", "A& operator<<(int x)",
+              "auto operator<=>(const A& o) const", "A* operator->()", "int operator()(int x) const", "int operator[](int i)",
+              "explicit operator bool() const", "A operator>>(int x)", "bool operator!() const", "friend A operator-(A a, A b)",
+              "A operator\"\" _a(const char* s)", "void* operator new(std::size_t size)", "bool operator >= (const A& o) const"]
+_LAMBDAS = [("const auto f = []", ""), ("inline constexpr auto f = [] () constexpr", ""), ("int x = [&]", "()"),
+            ("auto f = []<class T>(T x) -> std::vector<T>", ""), ("const bool done = add(\"name\", [](int x) noexcept", ")"),
+            ("std::function<int(int)> f = [=, y = g(1)](int x) mutable", ""), ("S s{1, [](auto&&... x)", "}"),
+            ("static_assert([]() requires(N < 4)", "())"), ("auto f = [a = b[0]](int (&x)[2])", "")]
+_NO_FUNCTIONS = ["const int a[] =", "const int a[3]", "static const std::array<int, 2> b", "enum class [[nodiscard]] E : int",
+                 "template <class T>\nstruct [[maybe_unused]] B : C<(1 < 2)>"]
+
 FIXTURES = [
     ("everything at its limit", {
         "include/kvpage/kernels/op/cpu.hpp": "template <class T, bool B = (1 > 0)>\nvoid k(T (&x)[2]) noexcept {\n" + _body(100) + "}\n",
@@ -57,6 +68,17 @@ FIXTURES = [
         "tests/e_test.cpp": "TEST_CASE(\"x {\", \"[y]\") {\n  if (a) {\n" + _body(61) + "  }\n}\n",
     }, ["examples/a.cpp:3: the body of f has 61", "examples/b.cpp:3: the body of", "examples/c.cpp:1: the body of",
         "examples/d.cpp:1: the body of", "tests/e_test.cpp:1: the body of TEST_CASE has 63"]),
+    ("operators too long", {
+        f"examples/{name}.cpp": f"struct A {{\n  {head} {{\n{_body(61)}  }}\n}};\n"
+        for name, head in zip("abcdefghijklmn", _OPERATORS, strict=True)
+    }, [f"examples/{name}.cpp:2: the body of " for name in "abcdefghijklmn"]),
+    ("lambdas too long", {
+        f"examples/{name}.cpp": f"namespace a {{\n{head} {{\n{_body(61)}}}{tail};\n}}\n"
+        for name, (head, tail) in zip("abcdefghi", _LAMBDAS, strict=True)
+    }, [f"examples/{name}.cpp:2: the body of (lambda) has 61" for name in "abcdefghi"]),
+    ("lists and types are no functions", {
+        f"examples/{name}.cpp": f"{head} {{\n{_body(61)}}};\n" for name, head in zip("abcde", _NO_FUNCTIONS, strict=True)
+    }, []),
     ("kernel too long", {"include/kvpage/kernels/op/cpu.hpp": "void k() {\n" + _body(101) + "}\n"},
      ["include/kvpage/kernels/op/cpu.hpp:1: the body of k has 101 lines, at most 100"]),
     ("unbalanced", {"bench/a.cpp": "void f() {\n"}, ["bench/a.cpp:1: braces cannot be read"]),

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Plants faults in a copy of the headers and requires that the named tests find them.
+"""Plants faults in a copy of the sources and requires that the named tests find them.
 
 A fault is one file tests/support/planted/NAME.patch: lines "Fault:" (what is wrong), "Test:" (a source file of tests/, then the
 name of a TEST_CASE or a pattern with *), both once, then a unified diff against the repository root. The named test must pass on
-the clean headers and fail on the faulty ones. A patch that no longer applies or compiles is a failure of this check. A test file is
-built from its own source and from the source beside each header of tests/ that it includes.
+the clean sources and fail on the faulty ones. A patch that no longer applies or compiles is a failure of this check. A test file is
+built from its own source and from the source beside each header of tests/ that it includes, and linked with the engine's library.
+A fault in examples/ names in a line "Sources:" the files of examples/ that must be built with it; they take the place of the library's.
 
   planted.py run NAME...      these faults
   planted.py rotate N         N faults, others for each commit
@@ -45,6 +46,7 @@ class Fault:
     source: str
     test: str
     diff: str
+    rebuilt: tuple = ()  # of examples/
 
 
 class BrokenCheck(Exception):
@@ -54,13 +56,17 @@ class BrokenCheck(Exception):
 def read_fault(path):
     text = path.read_text(encoding="utf-8")
     head = text.partition("\n--- ")[0]
-    fields = dict(re.findall(r"^(Fault|Test): (.+)$", head, re.MULTILINE))
+    fields = dict(re.findall(r"^(Fault|Test|Sources): (.+)$", head, re.MULTILINE))
+    rebuilt = tuple(fields.pop("Sources", "").split())
     if set(fields) != {"Fault", "Test"} or " " not in fields["Test"]:
         raise BrokenCheck(f"{path.name}: needs the lines 'Fault: WHAT' and 'Test: SOURCE NAME' before the diff")
     source, test = fields["Test"].split(" ", 1)
     if not (ROOT / "tests" / source).is_file():
         raise BrokenCheck(f"{path.name}: there is no tests/{source}")
-    return Fault(path.stem, fields["Fault"], source, test, text)
+    for file in rebuilt:
+        if not (ROOT / "examples" / file).is_file():
+            raise BrokenCheck(f"{path.name}: there is no examples/{file}")
+    return Fault(path.stem, fields["Fault"], source, test, text, rebuilt)
 
 
 def read_faults(folder):
@@ -85,15 +91,16 @@ def cpu_seconds():
 class Workshop:
     """Copies headers, plants, builds and runs, in one folder."""
 
-    def __init__(self, folder, compiler, catch_main):
-        self.folder, self.compiler, self.catch_main = folder, compiler, catch_main
+    def __init__(self, folder, compiler, catch_main, library):
+        self.folder, self.compiler, self.catch_main, self.library = folder, compiler, catch_main, library
         self.clean_seconds = {}
 
     def headers(self, fault):
-        """A copy of include/ with the fault in it (None: clean)."""
+        """A copy of include/ and of the engine with the fault in it (None: clean)."""
         copy = self.folder / (fault.name if fault else "clean")
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(ROOT / "include", copy / "include")
+        for sources in ("include", "examples/engine"):
+            shutil.copytree(ROOT / sources, copy / sources)
         if fault:
             self.apply(fault, copy)
         return copy
@@ -104,16 +111,16 @@ class Workshop:
         if done.returncode != 0:
             raise BrokenCheck(f"{fault.name}: the patch does not apply any more\n{done.stdout}{done.stderr}")
 
-    def build(self, copy, source):
+    def build(self, copy, source, rebuilt=()):
         """The test program. It compiles with paths relative to the copy, so that a compiler cache knows what the fault does not touch."""
         flags = ["-std=c++20", "-O1", "-ffp-contract=off", "-DKVPAGE_ASSERT_LEVEL=2", f'-DKVPAGE_TEST_DATA_DIR="{ROOT}/tests/data"',
-                 "-Iinclude", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
-        objects = []
-        for part in parts_of(source):
-            objects.append(part.replace("/", ".") + ".o")
-            self.compile(copy, source, [*flags, "-c", str(ROOT / "tests" / part), "-o", objects[-1]])
+                 "-Iinclude", "-Iexamples", f"-I{ROOT}/tests"]
+        parts = [str(ROOT / "tests" / part) for part in parts_of(source)] + [f"examples/{file}" for file in rebuilt]
+        objects = [f"{number}.o" for number in range(len(parts))]
+        for part, output in zip(parts, objects):
+            self.compile(copy, source, [*flags, "-c", part, "-o", output])
         program = copy / (source.replace("/", ".") + ".bin")
-        self.compile(copy, source, [*objects, str(self.catch_main), "-pthread", "-o", str(program)])
+        self.compile(copy, source, [*objects, str(self.catch_main), str(self.library), "-pthread", "-o", str(program)])
         return program
 
     def compile(self, copy, source, arguments):
@@ -162,7 +169,7 @@ def check(workshop, fault):
     """True when the named test finds the fault."""
     before = cpu_seconds()
     workshop.require_clean_pass(fault.source, fault.test)
-    finding = workshop.finding(workshop.build(workshop.headers(fault), fault.source), fault.test)
+    finding = workshop.finding(workshop.build(workshop.headers(fault), fault.source, fault.rebuilt), fault.test)
     word = "found" if finding else "NOT FOUND"
     print(f"{word:9} {fault.name}: {fault.what} [{fault.test}, {finding or 'nothing'}, {cpu_seconds() - before:.0f} CPU-s]", flush=True)
     shutil.rmtree(workshop.folder / fault.name)
@@ -207,7 +214,7 @@ def matrix_line(workshop, fault, sources):
     """What the fault's own test finds. Of other test files all tests are tried."""
     copy = workshop.headers(fault)
     tests = {source: fault.test if source == fault.source else ALL_TESTS for source in sources}
-    cells = {source: workshop.finding(workshop.build(copy, source), test) for source, test in tests.items()}
+    cells = {source: workshop.finding(workshop.build(copy, source, fault.rebuilt), test) for source, test in tests.items()}
     words = (("found" if cells[source] else "-").ljust(len(source.rpartition("/")[2])) for source in sources)
     print("   ".join([fault.name.ljust(40), *words]), flush=True)
     shutil.rmtree(copy)
@@ -233,10 +240,11 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for copies and programs")
     parser.add_argument("--compiler", required=True, nargs="+", help="C++ compiler, with a launcher before it if wanted (ccache g++)")
     parser.add_argument("--catch-main", type=pathlib.Path, required=True, help="object file with Catch2's main")
+    parser.add_argument("--library", type=pathlib.Path, required=True, help="the engine's library, built without a fault")
     parser.add_argument("--patches", type=pathlib.Path, default=PATCHES, help="folder of the faults")
     options = parser.parse_args()
     compiler = [word for words in options.compiler for word in words.split(";") if word]
-    workshop = Workshop(options.work.resolve(), compiler, options.catch_main.resolve())
+    workshop = Workshop(options.work.resolve(), compiler, options.catch_main.resolve(), options.library.resolve())
     try:
         faults = read_faults(options.patches)
         missed = []

@@ -15,7 +15,8 @@ std::vector<std::string> cgroup_folders(std::string_view controller, const Syste
     if (!names.empty() && ("," + names + ",").find("," + std::string(controller) + ",") == std::string::npos) continue;
     const std::string root = roots.cgroup + (names.empty() ? "" : "/" + names);
     std::string below = line.substr(path + 1);
-    if (below.starts_with("/..")) below.clear();  // outside of what this process sees: only the root is known
+    // Outside of what this process sees, or no path: only the root is known.
+    if (!below.starts_with('/') || below.starts_with("/..")) below.clear();
     for (; !below.empty() && below != "/"; below.resize(below.rfind('/'))) folders.push_back(root + below);
     folders.push_back(root);
   }

@@ -1,7 +1,5 @@
 #include "engine/backend/cpu_count.hpp"
 
-#include "engine/backend/cgroup.hpp"
-
 #include <sched.h>
 
 #include <algorithm>
@@ -9,14 +7,19 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace kvpage::engine {
 namespace {
 
+/// The kernel refuses a set smaller than its own, which has more than 1,024 CPUs on large machines.
 int affinity_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  for (std::size_t num_sets = 1; num_sets <= 64; num_sets *= 2) {
+    std::vector<cpu_set_t> sets(num_sets);
+    const std::size_t bytes = num_sets * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, sets.data()) != 0) continue;
+    return std::max(1, CPU_COUNT_S(bytes, sets.data()));
+  }
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
@@ -34,9 +37,9 @@ double quota_of(const std::string& folder) {
 }
 
 /// The smallest quota of this process's cgroup and its ancestors, or 0.
-double cgroup_quota() {
+double cgroup_quota(const SystemRoots& roots) {
   double smallest = 0;
-  for (const std::string& folder : cgroup_folders("cpu")) {
+  for (const std::string& folder : cgroup_folders("cpu", roots)) {
     const double quota = quota_of(folder);
     if (quota > 0 && (smallest == 0 || quota < smallest)) smallest = quota;
   }
@@ -45,10 +48,10 @@ double cgroup_quota() {
 
 }  // namespace
 
-int available_cpus() {
+int available_cpus(const SystemRoots& roots) {
   const int cpus = affinity_cpus();
-  const double quota = cgroup_quota();
-  return quota > 0 ? std::clamp(static_cast<int>(quota), 1, cpus) : cpus;
+  const double quota = cgroup_quota(roots);
+  return quota > 0 ? static_cast<int>(std::clamp(quota, 1.0, static_cast<double>(cpus))) : cpus;
 }
 
 }  // namespace kvpage::engine

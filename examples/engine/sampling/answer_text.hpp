@@ -43,26 +43,28 @@ class AnswerText {
   /// A stop string is complete: the text ends before it.
   [[nodiscard]] bool stopped() const noexcept { return matcher_ && matcher_->stopped(); }
 
-  /// What may be shown and was not yet; the view is valid until the next call.
-  [[nodiscard]] std::string_view take_new() {
-    const std::string_view all = std::string_view(text_).substr(0, certain_);
-    return all.substr(std::exchange(taken_, certain_));
-  }
+  /// What may be shown and was not yet; the view is valid until something is pushed.
+  [[nodiscard]] std::string_view new_text() const noexcept { return std::string_view(text_).substr(0, certain_).substr(shown_); }
+  /// new_text was shown.
+  void mark_shown() noexcept { shown_ = certain_; }
 
-  /// The answer has ended: what was held back is text.
+  /// The answer has ended: what was held back is text. All or nothing; a second call changes nothing.
   void finish() {
-    if (stopped() || !tokens_) return;
-    append(tokens_->finish());
-    if (!stopped()) certain_ = text_.size();
+    if (stopped() || !tokens_ || finished_) return;
+    AnswerText whole = *this;
+    whole.append(whole.tokens_->finish());
+    if (!whole.stopped()) whole.certain_ = whole.text_.size();
+    whole.finished_ = true;
+    *this = std::move(whole);
   }
   /// Requires: finish.
   [[nodiscard]] std::string_view text() const noexcept { return std::string_view(text_).substr(0, certain_); }
 
-  /// The text of `ids` instead: some token was pushed that the answer did not get. What was taken stays taken.
+  /// The text of `ids` instead: some token was pushed that the answer did not get. What was shown stays shown.
   void rebuild(std::span<const TokenId> ids) {
     AnswerText fresh(tokenizer_, stops_, min_tokens_);
     for (const TokenId id : ids) fresh.push(id);
-    fresh.taken_ = taken_;
+    fresh.shown_ = shown_;
     *this = std::move(fresh);
   }
 
@@ -87,7 +89,8 @@ class AnswerText {
   std::int64_t num_tokens_ = 0;
   std::string text_;          ///< of all tokens
   std::size_t certain_ = 0;   ///< bytes of it that are before any stop string
-  std::size_t taken_ = 0;
+  std::size_t shown_ = 0;
+  bool finished_ = false;
 };
 
 }  // namespace kvpage::engine

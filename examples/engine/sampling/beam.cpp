@@ -12,7 +12,9 @@ Beam::Beam(const BeamConfig& config, const AnswerDraft& empty)
     : config_(config),
       live_(static_cast<std::size_t>(config.width), empty),
       next_(static_cast<std::size_t>(config.width), empty),
-      steps_(static_cast<std::size_t>(config.width)) {}
+      steps_(static_cast<std::size_t>(config.width)) {
+  finished_.reserve(static_cast<std::size_t>(config.width) + 1);
+}
 
 bool Beam::ends(TokenId id) const noexcept {
   return std::binary_search(config_.stop_tokens.begin(), config_.stop_tokens.end(), id);
@@ -104,7 +106,7 @@ bool Beam::is_over() {
                      [&](const AnswerDraft& draft) { return best_possible(draft) <= *worst; });
 }
 
-void Beam::accept() {
+void Beam::accept() noexcept {
   if (!proposed_) return;
   proposed_ = false;
   started_ = true;
@@ -113,22 +115,24 @@ void Beam::accept() {
   const auto better = [this](const AnswerDraft& a, const AnswerDraft& b) { return final_score(a) > final_score(b); };
   for (std::size_t i = 0; i < num_ended_; ++i) {
     const auto place = std::upper_bound(finished_.begin(), finished_.end(), ended_[i], better);
-    finished_.insert(place, ended_[i]);
+    finished_.insert(place, std::move(ended_[i]));
     if (finished_.size() > live_.size()) finished_.pop_back();
   }
   num_ended_ = 0;
 }
 
-std::vector<AnswerDraft> Beam::take_best(std::int64_t n, FinishReason reason) {
+std::vector<AnswerDraft*> Beam::best(std::int64_t n, FinishReason reason) {
+  std::vector<AnswerDraft*> drafts;
+  for (AnswerDraft& draft : finished_) drafts.push_back(&draft);
   for (AnswerDraft& draft : live_) {
     if (over_ || is_dead(draft)) continue;
     draft.finish = reason;
-    finished_.push_back(std::move(draft));
+    drafts.push_back(&draft);
   }
-  std::stable_sort(finished_.begin(), finished_.end(),
-                   [this](const AnswerDraft& a, const AnswerDraft& b) { return final_score(a) > final_score(b); });
-  if (static_cast<std::int64_t>(finished_.size()) > n) finished_.resize(static_cast<std::size_t>(n));
-  return std::move(finished_);
+  std::stable_sort(drafts.begin(), drafts.end(),
+                   [this](const AnswerDraft* a, const AnswerDraft* b) { return final_score(*a) > final_score(*b); });
+  if (static_cast<std::int64_t>(drafts.size()) > n) drafts.resize(static_cast<std::size_t>(n));
+  return drafts;
 }
 
 }  // namespace kvpage::engine

@@ -53,11 +53,11 @@ class Beam {
   [[nodiscard]] std::uint32_t source(std::int64_t c) const noexcept { return steps_[static_cast<std::size_t>(c)].source; }
   [[nodiscard]] TokenId token(std::int64_t c) const noexcept { return steps_[static_cast<std::size_t>(c)].next.id; }
   [[nodiscard]] double logprob(std::int64_t c) const noexcept { return steps_[static_cast<std::size_t>(c)].next.logprob; }
-  /// The proposed step has happened. Without a proposal: nothing. Each proposal is accepted once.
-  void accept();
+  /// The proposed step has happened. Without a proposal: nothing. Each proposal is accepted once. Takes no memory.
+  void accept() noexcept;
 
   /// The `n` best, or fewer if there are no more. Live ones count when the search was cut off (for `reason`), not when it is over.
-  [[nodiscard]] std::vector<AnswerDraft> take_best(std::int64_t n, FinishReason reason);
+  [[nodiscard]] std::vector<AnswerDraft*> best(std::int64_t n, FinishReason reason);
 
  private:
   /// A continuation among those of all hypotheses.
@@ -82,7 +82,7 @@ class Beam {
   std::vector<AnswerDraft> next_;      // [width], proposed
   std::vector<Step> steps_;            // [width], how `next_` came to be
   std::vector<AnswerDraft> ended_;     // finished by the proposed step; [0, num_ended_) are in use
-  std::vector<AnswerDraft> finished_;  // at most `width`, best first
+  std::vector<AnswerDraft> finished_;  // at most `width`, best first, and room for one more
   std::vector<Step> ranking_;          // scratch
   std::vector<double> scores_;         // scratch
   std::size_t num_next_ = 0;

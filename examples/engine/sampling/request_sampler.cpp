@@ -54,6 +54,7 @@ bool RequestSampler::ends(TokenId id) const noexcept { return std::binary_search
 void RequestSampler::reserve(AnswerDraft& draft, std::int64_t room_tokens) const {
   constexpr std::int64_t kBytesPerToken = 4;
   const std::int64_t tokens = std::clamp<std::int64_t>(max_tokens_, 1, std::max<std::int64_t>(1, room_tokens));
+  if (wants_logprobs()) draft.logprobs.reserve(static_cast<std::size_t>(tokens));
   draft.ids.reserve(static_cast<std::size_t>(tokens));
   draft.text.reserve(static_cast<std::size_t>(tokens * kBytesPerToken));
 }
@@ -110,20 +111,38 @@ void RequestSampler::settle_beam(std::span<const RowResult> rows, std::span<Samp
 
 /// A token that was drawn for a step that was lost, or of an answer that was cancelled meanwhile.
 void RequestSampler::forget_pending(SampledAnswer& answer) {
-  if (std::exchange(answer.pending, false)) answer.draft.text.rebuild(answer.draft.ids);
+  if (answer.pending) answer.draft.text.rebuild(answer.draft.ids);
+  answer.pending = false;
 }
 
 void RequestSampler::accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output) {
   KVPAGE_ASSERT(answer.pending && answer.drawn.id == event.token, "the scheduler accepts the token that was drawn last");
+  const bool shows = streams_ && !answer.drawn.ends;
+  if (shows) show(answer, event, output);
+  try {
+    answer.draft.append(answer.drawn, answer.top, wants_logprobs());
+  } catch (...) {
+    if (shows) output.tokens.pop_back();
+    throw;
+  }
   answer.pending = false;
-  answer.draft.append(answer.drawn, answer.top, wants_logprobs());
-  if (!streams_ || answer.drawn.ends) return;
-  TokenOutput& token = output.tokens.emplace_back();
-  token.request = event.request;
-  token.answer = event.child;
-  token.token = event.token;
-  token.text = answer.draft.text.take_new();
-  if (wants_logprobs()) token.logprobs.push_back(answer.draft.logprobs.back());
+  if (shows) answer.draft.text.mark_shown();
+}
+
+/// What a client sees of a token, all or nothing.
+void RequestSampler::show(SampledAnswer& answer, const RequestEvent& event, StepOutput& output) const {
+  TokenOutput& token = output.add_token();
+  try {
+    token.request = event.request;
+    token.answer = event.child;
+    token.token = event.token;
+    token.text = answer.draft.text.new_text();
+    token.logprobs.resize(wants_logprobs() ? 1 : 0);
+    if (wants_logprobs()) set_logprobs(token.logprobs.front(), answer.drawn, answer.top);
+  } catch (...) {
+    output.tokens.pop_back();
+    throw;
+  }
 }
 
 void RequestSampler::on_event(const RequestEvent& event, StepOutput& output) {
@@ -137,27 +156,29 @@ void RequestSampler::on_event(const RequestEvent& event, StepOutput& output) {
   if (event.finish != FinishReason::kNone) answer.draft.finish = event.finish;
 }
 
-std::vector<AnswerDraft> RequestSampler::best_samples() {
-  std::vector<AnswerDraft> drafts;
+/// Those that are given back, best first if there was a choice.
+std::vector<AnswerDraft*> RequestSampler::best_drafts() {
+  if (beam_) return beam_->best(num_answers_, beam_finish_);
+  std::vector<AnswerDraft*> drafts;
   for (SampledAnswer& answer : samples_) {
     forget_pending(answer);
-    drafts.push_back(std::move(answer.draft));
+    drafts.push_back(&answer.draft);
   }
   if (static_cast<std::int64_t>(drafts.size()) == num_answers_) return drafts;
-  std::stable_sort(drafts.begin(), drafts.end(), [](const AnswerDraft& a, const AnswerDraft& b) {
-    const bool a_failed = a.finish == FinishReason::kError;
-    const bool b_failed = b.finish == FinishReason::kError;
-    return a_failed != b_failed ? b_failed : a.mean_score() > b.mean_score();
+  std::stable_sort(drafts.begin(), drafts.end(), [](const AnswerDraft* a, const AnswerDraft* b) {
+    const bool a_failed = a->finish == FinishReason::kError;
+    const bool b_failed = b->finish == FinishReason::kError;
+    return a_failed != b_failed ? b_failed : a->mean_score() > b->mean_score();
   });
   drafts.resize(static_cast<std::size_t>(num_answers_));
   return drafts;
 }
 
 std::vector<Answer> RequestSampler::take_answers() {
-  std::vector<AnswerDraft> drafts = beam_ ? beam_->take_best(num_answers_, beam_finish_) : best_samples();
-  std::vector<Answer> answers;
-  answers.reserve(drafts.size());
-  for (AnswerDraft& draft : drafts) answers.push_back(draft.to_answer());
+  const std::vector<AnswerDraft*> drafts = best_drafts();
+  std::vector<Answer> answers(drafts.size());
+  for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i]->copy_text(answers[i]);
+  for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i]->move_rest(answers[i]);  // nothing fails from here on
   return answers;
 }
 

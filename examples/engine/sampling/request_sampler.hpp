@@ -45,12 +45,12 @@ class RequestSampler {
   /// All rows of a beam, one per answer, have their continuations. results: [width].
   void settle_beam(std::span<const RowResult> rows, std::span<SampleResult> results);
 
-  /// The scheduler took the token of this event, or the answer ended, or both.
+  /// The scheduler took the token of this event, or the answer ended, or both. Errors: std::bad_alloc; then nothing has changed.
   void on_event(const RequestEvent& event, StepOutput& output);
   [[nodiscard]] std::span<const TokenId> tokens_of(std::uint32_t answer) const noexcept {
     return beam_ ? beam_->ids(answer) : std::span<const TokenId>(samples_[answer].draft.ids);
   }
-  /// The answers, best first if there was a choice. The state is used up.
+  /// The answers, best first if there was a choice. The state is used up. Errors: std::bad_alloc; then it may be called again.
   [[nodiscard]] std::vector<Answer> take_answers();
 
  private:
@@ -58,8 +58,9 @@ class RequestSampler {
   [[nodiscard]] bool ends(TokenId id) const noexcept;
   void reserve(AnswerDraft& draft, std::int64_t room_tokens) const;
   void accept(SampledAnswer& answer, const RequestEvent& event, StepOutput& output);
+  void show(SampledAnswer& answer, const RequestEvent& event, StepOutput& output) const;
   void forget_pending(SampledAnswer& answer);
-  [[nodiscard]] std::vector<AnswerDraft> best_samples();
+  [[nodiscard]] std::vector<AnswerDraft*> best_drafts();
 
   SamplingParams params_;
   std::vector<LogitBias> logit_bias_;

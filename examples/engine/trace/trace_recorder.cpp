@@ -196,7 +196,15 @@ void TraceRecorder::capacity(const CapacitySnapshot& snapshot) {
   write_out();
 }
 
-void TraceRecorder::event(const CacheEvent& event) {
+void TraceRecorder::event(const CacheEvent& event) noexcept {
+  try {
+    write_event(event);
+  } catch (const std::bad_alloc&) {
+    fail();
+  }
+}
+
+void TraceRecorder::write_event(const CacheEvent& event) {
   if (event.step > step_) step_ = event.step;
   if (has_own_line(event.kind)) {
     begin_line(name_of(event.kind));

@@ -48,7 +48,10 @@ class TraceRecorder {
   void finish(const TraceFinish& end);
   /// The allocator's own count, so that readers can check theirs. Writes out what is buffered.
   void capacity(const CapacitySnapshot& snapshot);
-  void event(const CacheEvent& event);
+  /// Comes from the middle of the allocator's work: without memory for the line, the trace has failed and nothing else.
+  void event(const CacheEvent& event) noexcept;
+  /// What the caller wanted to write is missing: flush says so.
+  void fail() noexcept { failed_ = true; }
 
   /// The newest sealed step.
   [[nodiscard]] StepId step() const noexcept { return step_; }
@@ -57,6 +60,7 @@ class TraceRecorder {
 
  private:
   void begin_line(std::string_view kind);
+  void write_event(const CacheEvent& event);
   void append_answer(std::string_view id, std::uint32_t answer);
   void end_line();
   void end_events();

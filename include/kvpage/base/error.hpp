@@ -44,6 +44,7 @@ enum class StatusCode : std::uint8_t {
   kUnsupported,      ///< a valid problem that this kernel cannot run; the message says why
   kCapacity,         ///< caller-provided memory is too small; value = needed, limit = given
   kDeviceError,      ///< the device runtime failed
+  kOutOfMemory,      ///< the machine gave no memory for what the caller asked for
 };
 
 /// Outcome of a kernel launch. Never allocates; `message` has static storage duration.

@@ -33,7 +33,7 @@ struct Savepoint {
   std::uint64_t position = 0;     ///< length of the undo log at that moment
 };
 
-/// One reference to one block, outside of any table. It moves and never copies, so a second free of it does not compile.
+/// One reference to one block, outside of any table. It never copies: a free must move it, and one of what was moved is refused (kNotHeld).
 /// Dropping a BlockRef without giving it back keeps the block in use: the allocator, not the destructor, owns the count.
 class BlockRef {
  public:

@@ -63,8 +63,9 @@ struct SchedulerPolicies {
 /// as a hit that the tier continues.
 ///
 /// Cache: a BlockAllocator whose sequences belong to this scheduler; it needs max_seqs + spare ids for parked and reordered sequences.
-/// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown.
-/// Errors: the constructor throws ConfigError; submit refuses; everything else keeps its contract or asserts.
+/// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown; and then in plan, never in seal or commit.
+/// Errors: the constructor throws ConfigError; submit refuses; submit and plan throw std::bad_alloc and change nothing then; everything
+/// else keeps its contract or asserts.
 /// Threads: one owner. Cost: plan + commit O(running + admitted + examined waiting), removal from the queue O(log waiting).
 template <class Cache, class Policies, SchedulerEnv Env>
 class ContinuousScheduler {
@@ -141,8 +142,10 @@ class ContinuousScheduler {
   const BatchPlan& plan() {
     KVPAGE_ASSERT(core_.step.stage == detail::StepStage::kIdle, "the last plan was dropped, or its step committed or aborted");
     detail::end_expired(core_, core_.now());
+    ForgetUnlessPlanned open{core_};
     for (bool may_yield = true; make_plan() && may_yield;) may_yield = yield_pins();
     detail::write_plan(core_);
+    open.planned = true;
     core_.step.stage = detail::StepStage::kOpen;
     return core_.step.batch;
   }
@@ -198,7 +201,8 @@ class ContinuousScheduler {
   /// Rows so far done for a tenant, as FairShare counts them; 0 for other orders.
   [[nodiscard]] std::int64_t tenant_charge(std::uint32_t tenant) const {
     const auto at = core_.tenants.find(tenant);
-    return at == core_.tenants.end() ? 0 : core_.waiting.lanes()[at->second.lane].charge;
+    const auto& lanes = core_.waiting.lanes();  // a tenant whose first request found no memory may be without
+    return at == core_.tenants.end() || at->second.lane >= lanes.size() ? 0 : lanes[at->second.lane].charge;
   }
   /// An answer in flight, to look at; nullptr when there is none.
   [[nodiscard]] const Request* find(RequestId id, std::uint32_t child = 0) const {
@@ -208,6 +212,16 @@ class ContinuousScheduler {
   }
 
  private:
+  /// A plan that ends with an exception leaves no transaction open and no page of the host tier held.
+  struct ForgetUnlessPlanned {
+    Core& core;
+    bool planned = false;
+
+    ~ForgetUnlessPlanned() {
+      if (!planned) detail::forget_transaction(core);
+    }
+  };
+
   /// True when the leader got no row although pins hold blocks.
   bool make_plan() {
     core_.step.clear(core_.num_groups);

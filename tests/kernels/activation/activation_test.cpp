@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 #include "support/isa.hpp"
+#include "support/no_scale.hpp"
 #include "support/random_floats.hpp"
 
 #include <kvpage/kernels/activation/cpu.hpp>
@@ -90,8 +91,10 @@ TEST_CASE("activation.bad_launches_are_refused", "[activation]") {
   REQUIRE(refused([](GluArgs& a) { a.gate_stride = 0; }));
   REQUIRE(refused([](GluArgs& a) { a.dim = -1; }));
   REQUIRE(refused([](GluArgs& a) { a.num_rows = -2; }));
-  REQUIRE_FALSE(soft_cap(cpu, {x.data(), 16, 2, 16, 0.0f}).ok());
-  REQUIRE_FALSE(soft_cap(cpu, {x.data(), 16, 2, 16, NAN}).ok());
+  for (const float value : kvpage_test::kNoScale) {
+    CAPTURE(value);
+    REQUIRE_FALSE(soft_cap(cpu, {x.data(), 16, 2, 16, value}).ok());
+  }
   REQUIRE_FALSE(soft_cap(cpu, {nullptr, 16, 2, 16, 1.0f}).ok());
   REQUIRE_FALSE(soft_cap(cpu, {x.data(), 15, 2, 16, 1.0f}).ok());
 }

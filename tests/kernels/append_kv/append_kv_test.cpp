@@ -1,5 +1,6 @@
 /// \file append_kv: the fast kernel against the reference, untouched neighbours, equal bits in any batch, refusals.
 #include "support/catch.hpp"
+#include "support/no_scale.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/cache/kv_pool.hpp>
@@ -199,4 +200,16 @@ TEST_CASE("append_kv.bad_launches_are_refused_and_write_nothing", "[append_kv]")
          "append_kv: a position is outside the key bias' pages");
   refuse([&](auto& args) { args.key_bias = {bias.data(), rotation.data(), 1, 64, false}, args.positions = nullptr; },
          "append_kv: a key bias needs the tokens' positions");
+  problem.positions[19] = 19;
+  refuse([&](auto& args) { args.key_bias = {bias.data(), rotation.data(), 1, 66, false}; },
+         "key bias: rotary_dim must be even and at most head_dim");
+  refuse([&](auto& args) { args.key_bias = {bias.data(), rotation.data(), 1, 63, false}; },
+         "key bias: rotary_dim must be even and at most head_dim");
+  refuse([&](auto& args) { args.key_bias = {bias.data(), nullptr, 1, 64, false}; }, "key bias: page_rotation is null");
+  refuse([](auto& args) { args.view.dims.num_kv_heads = 0; }, "KV view: num_kv_heads must be positive");
+  for (const float value : kvpage_test::kNoScale) {
+    INFO(value);
+    refuse([=](auto& args) { args.view.key_scale = value; }, "KV view: key_scale must be finite and > 0");
+    refuse([=](auto& args) { args.view.value_scale = value; }, "KV view: value_scale must be finite and > 0");
+  }
 }

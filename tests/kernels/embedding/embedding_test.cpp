@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "support/no_scale.hpp"
 #include "support/random_floats.hpp"
 
 #include <kvpage/kernels/embedding/cpu.hpp>
@@ -64,6 +65,14 @@ TEST_CASE("embedding.bad_launches_write_nothing", "[embedding]") {
   args = good;
   args.num_tokens = -1;
   REQUIRE_FALSE(embedding(cpu, args).ok());
+  for (const float value : kvpage_test::kNoScale) {
+    if (value == -1.0f) continue;  // a product like any other
+    CAPTURE(value);
+    args = good;
+    args.scale = value;
+    REQUIRE_FALSE(embedding(cpu, args).ok());
+    REQUIRE_FALSE(reference::embedding(args).ok());
+  }
   REQUIRE(out == std::vector<float>(64, 5.0f));
   args.num_tokens = 0;
   REQUIRE(embedding(cpu, args).ok());

@@ -1,5 +1,6 @@
 /// \file What a launch refuses, and that its scratch depends on the shape alone.
 #include "support/catch.hpp"
+#include "support/no_scale.hpp"
 
 #include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/cache/kv_pool.hpp>
@@ -63,9 +64,21 @@ TEST_CASE("paged_attention.launch.refuses_impossible_shapes", "[paged_attention]
   CHECK(refusal([](Launch& l) { l.args.num_q_heads = 0; }) == kHeads);
   CHECK(refusal([](Launch& l) { l.args.q_stride = 63; }) == "paged_attention: q_stride is smaller than num_q_heads * head_dim");
   CHECK(refusal([](Launch& l) { l.args.out = nullptr; }) == "paged_attention: q, out or seqs is null");
-  CHECK(refusal([](Launch& l) { l.args.scale = std::nanf(""); }) == "paged_attention: scale is not finite");
   CHECK(refusal([](Launch& l) { l.args.window = -1; }) == "paged_attention: window is negative (0 = none)");
-  CHECK(refusal([](Launch& l) { l.args.softcap = -1.0f; }) == "paged_attention: softcap must be finite and >= 0");
+  CHECK(refusal([](Launch& l) { l.args.view.dims.head_dim = 0; }) == "KV view: head_dim must be positive");
+  CHECK(refusal([](Launch& l) { l.args.view.dims.block_size = 0; }) == "KV view: block_size must be positive");
+}
+
+TEST_CASE("paged_attention.launch.refuses_what_is_no_scale", "[paged_attention]") {
+  for (const float value : kvpage_test::kNoScale) {
+    INFO(value);
+    CHECK(refusal([=](Launch& l) { l.args.scale = value; }) == "paged_attention: scale must be finite and > 0");
+    CHECK(refusal([=](Launch& l) { l.args.view.key_scale = value; }) == "KV view: key_scale must be finite and > 0");
+    CHECK(refusal([=](Launch& l) { l.args.view.value_scale = value; }) == "KV view: value_scale must be finite and > 0");
+    const char* const soft_cap = value == 0.0f ? "ok" : "paged_attention: softcap must be finite and >= 0";  // 0 = none
+    CHECK(refusal([=](Launch& l) { l.args.softcap = value; }) == soft_cap);
+  }
+  CHECK(refusal([](Launch& l) { l.args.scale = std::numeric_limits<float>::min(); }) == "ok");
 }
 
 TEST_CASE("paged_attention.launch.refuses_bad_tables", "[paged_attention]") {

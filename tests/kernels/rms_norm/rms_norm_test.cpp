@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 #include "support/isa.hpp"
+#include "support/no_scale.hpp"
 #include "support/random_floats.hpp"
 
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
@@ -120,7 +121,10 @@ TEST_CASE("rms_norm.bad_launches_are_refused", "[rms_norm]") {
   REQUIRE(refused([](RmsNormArgs& a) { a.x_stride = 15; }));
   REQUIRE(refused([](RmsNormArgs& a) { a.out_stride = 15; }));
   REQUIRE(refused([](RmsNormArgs& a) { a.residual_stride = 15; }));
-  REQUIRE(refused([](RmsNormArgs& a) { a.eps = NAN; }));
+  for (const float value : kvpage_test::kNoScale) {
+    CAPTURE(value);
+    REQUIRE(refused([=](RmsNormArgs& a) { a.eps = value; }));
+  }
 }
 
 TEST_CASE("rms_norm.quantised_rows_are_those_of_quantize_rows", "[rms_norm]") {

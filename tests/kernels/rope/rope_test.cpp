@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 #include "support/isa.hpp"
+#include "support/no_scale.hpp"
 #include "support/random_floats.hpp"
 
 #include <kvpage/kernels/rope/cpu.hpp>
@@ -88,6 +89,18 @@ TEST_CASE("rope.bad_scalings_are_refused", "[rope]") {
   REQUIRE(refused({.kind = RopeScalingKind::kFrequencyBands, .factor = 8.0, .original_context = 8192, .low_freq_factor = 4.0}, 64));
   const float one_factor[] = {1.0f};
   REQUIRE(refused({.factors = one_factor}, 64));
+  REQUIRE(refused({.kind = RopeScalingKind::kYarn, .factor = 8.0, .original_context = 8192, .beta_fast = 1.0}, 64));
+  for (const float value : kvpage_test::kNoScale) {
+    CAPTURE(value);
+    const auto wide = static_cast<double>(value);
+    REQUIRE(refused({.theta = wide}, 64));
+    REQUIRE(refused({.kind = RopeScalingKind::kLinear, .factor = wide}, 64));
+    REQUIRE(refused({.kind = RopeScalingKind::kYarn, .factor = 8.0, .original_context = wide}, 64));
+    REQUIRE(refused({.kind = RopeScalingKind::kYarn, .factor = 8.0, .original_context = 8192, .beta_slow = wide}, 64));
+    REQUIRE(refused({.kind = RopeScalingKind::kYarn, .factor = 8.0, .original_context = 8192, .magnitude_scale = wide}, 64));
+    const float factors[] = {1.0f, value};
+    REQUIRE(refused({.factors = factors}, 4));
+  }
 }
 
 TEST_CASE("rope.sin_cos_is_right_far_below_a_floats_rounding", "[rope]") {
@@ -159,6 +172,8 @@ TEST_CASE("rope.a_table_changes_no_bit", "[rope]") {
   CHECK_FALSE(rope_table(cpu, {&negative, -1, inv_freq, 2, 1.0f, out}).ok());
   CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, 3, 1.0f, out}).ok());
   CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, 2, 1.0f, nullptr}).ok());
+  CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, kMaxRotaryDim + 2, 1.0f, out}).ok());
+  for (const float value : kvpage_test::kNoScale) CHECK_FALSE(rope_table(cpu, {positions.data(), 1, inv_freq, 2, value, out}).ok());
   CHECK((out[0] == 5 && out[1] == 5));
 }
 
@@ -197,6 +212,12 @@ TEST_CASE("rope.bad_launches_write_nothing", "[rope]") {
   REQUIRE(refused([&](RopeArgs& a) { a.positions = &beyond; }));
   REQUIRE(refused([](RopeArgs& a) { a.inv_freq = nullptr; }));
   REQUIRE(refused([](RopeArgs& a) { a.num_tokens = -1; }));
+  const std::vector<float> no_number(16, std::numeric_limits<float>::quiet_NaN());
+  REQUIRE(refused([&](RopeArgs& a) { a.inv_freq = no_number.data(); }));
+  for (const float value : kvpage_test::kNoScale) {
+    CAPTURE(value);
+    REQUIRE(refused([=](RopeArgs& a) { a.magnitude = value; }));
+  }
   REQUIRE(x == std::vector<float>(64, 1.0f));
 }
 

@@ -5,6 +5,8 @@
 #include <kvpage/base/types.hpp>
 #include <kvpage/exec/gate_activation.hpp>
 
+#include <cmath>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// out = activation(gate) * up, element by element.
@@ -28,7 +30,7 @@ struct SoftCapArgs {
   std::int64_t x_stride = 0;  ///< floats from one row to the next
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
-  float cap = 0.0f;  ///< > 0
+  float cap = 0.0f;  ///< > 0, finite
 };
 
 /// The error of a launch that cannot run, or ok.
@@ -56,7 +58,7 @@ inline Status validate(const SoftCapArgs& args) noexcept {
   if (args.dim <= 0) return invalid("soft_cap: dim must be positive", args.dim, 1);
   if (args.x == nullptr) return invalid("soft_cap: x is null", 0, 1);
   if (args.x_stride < args.dim) return invalid("soft_cap: x_stride is smaller than dim", args.x_stride, args.dim);
-  if (!(args.cap > 0.0f)) return invalid("soft_cap: cap must be positive", 0, 1);
+  if (!(args.cap > 0.0f) || std::isinf(args.cap)) return invalid("soft_cap: cap must be finite and > 0", 0, 0);
   return {};
 }
 

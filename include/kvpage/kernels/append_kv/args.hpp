@@ -4,6 +4,7 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/cache/key_bias.hpp>
 #include <kvpage/cache/kv_slot.hpp>
+#include <kvpage/cache/kv_view_check.hpp>
 #include <kvpage/cache/paged_kv_view.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -59,6 +60,7 @@ Status validate(const AppendKvArgs<KV>& args) noexcept {
   if (args.k == nullptr || args.v == nullptr || args.slots == nullptr) return invalid("append_kv: k, v or slots is null", 0, 1);
   if (args.k_stride < row) return invalid("append_kv: k_stride is smaller than num_kv_heads * head_dim", args.k_stride, row);
   if (args.v_stride < row) return invalid("append_kv: v_stride is smaller than num_kv_heads * head_dim", args.v_stride, row);
+  if (const Status status = check_kv_view(args.view, args.key_bias); !status.ok()) return status;
   for (std::int64_t i = 0; i < args.num_tokens; ++i) {
     if (const Status status = detail::validate_append_slot(args, i); !status.ok()) return status;
   }

@@ -4,6 +4,7 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
 
+#include <cmath>
 #include <concepts>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -45,7 +46,7 @@ struct EmbeddingArgs {
   EmbeddingTable table{};           // [vocab_size, hidden]
   const TokenId* tokens = nullptr;  // [num_tokens]
   std::int64_t num_tokens = 0;
-  float scale = 1.0f;
+  float scale = 1.0f;  ///< finite, not 0
   float* out = nullptr;         // [num_tokens, hidden]
   std::int64_t out_stride = 0;  ///< floats from one row to the next
 };
@@ -62,6 +63,7 @@ inline Status validate(const EmbeddingArgs& args) noexcept {
   if (args.out_stride < args.table.cols()) {
     return invalid("embedding: out_stride is smaller than a row", args.out_stride, args.table.cols());
   }
+  if (!std::isfinite(args.scale) || args.scale == 0.0f) return invalid("embedding: scale must be finite and not 0", 0, 0);
   for (std::int64_t i = 0; i < args.num_tokens; ++i) {
     if (std::int64_t{args.tokens[i]} >= args.table.rows()) {
       return invalid("embedding: a token id is outside the vocabulary", args.tokens[i], args.table.rows());

@@ -3,6 +3,7 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/cache/key_bias.hpp>
+#include <kvpage/cache/kv_view_check.hpp>
 #include <kvpage/cache/paged_kv_view.hpp>
 #include <kvpage/cache/query_span.hpp>
 
@@ -28,7 +29,7 @@ struct PagedAttentionArgs {
   std::int64_t num_q_heads = 0;
   const QuerySpan* seqs = nullptr;  // [view.tables.num_seqs]; rows of different sequences do not overlap
   PagedKVView<KV> view;
-  float scale = 0.0f;
+  float scale = 0.0f;       ///< > 0, finite; there is no default: 0 is "not set"
   std::int64_t window = 0;  ///< 0 = none
   float softcap = 0.0f;     ///< 0 = none
   KeyBias key_bias{};       ///< the one given to append_kv
@@ -90,9 +91,10 @@ Status validate(const PagedAttentionArgs<KV>& args) noexcept {
   const std::int64_t row = args.num_q_heads * dims.head_dim;
   if (args.q_stride < row) return invalid("paged_attention: q_stride is smaller than num_q_heads * head_dim", args.q_stride, row);
   if (args.out_stride < row) return invalid("paged_attention: out_stride is smaller than num_q_heads * head_dim", args.out_stride, row);
-  if (!std::isfinite(args.scale)) return invalid("paged_attention: scale is not finite", 0, 0);
+  if (!(args.scale > 0.0f) || std::isinf(args.scale)) return invalid("paged_attention: scale must be finite and > 0", 0, 0);
   if (args.window < 0) return invalid("paged_attention: window is negative (0 = none)", args.window, 0);
   if (!(args.softcap >= 0.0f) || std::isinf(args.softcap)) return invalid("paged_attention: softcap must be finite and >= 0", 0, 0);
+  if (const Status status = check_kv_view(args.view, args.key_bias); !status.ok()) return status;
   for (std::int64_t s = 0; s < tables.num_seqs; ++s) {
     if (const Status status = detail::validate_attention_seq(args, s); !status.ok()) return status;
   }

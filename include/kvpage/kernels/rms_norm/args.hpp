@@ -5,6 +5,8 @@
 #include <kvpage/base/types.hpp>
 #include <kvpage/exec/quantized_rows.hpp>
 
+#include <cmath>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
@@ -24,7 +26,7 @@ struct RmsNormArgs {
   std::int64_t out_stride = 0;
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
-  float eps = 1e-6f;
+  float eps = 1e-6f;  ///< > 0, finite: a row of zeros has a norm
   QuantizedRows quantized_out{};  // [>= num_rows, dim] or without memory
 };
 
@@ -52,7 +54,7 @@ inline Status validate(const RmsNormArgs& args) noexcept {
   if (quantizes && args.quantized_out.num_rows < args.num_rows) {
     return {StatusCode::kCapacity, "rms_norm: quantized_out has too few rows", args.num_rows, args.quantized_out.num_rows};
   }
-  if (!(args.eps >= 0.0f)) return invalid("rms_norm: eps must not be negative or NaN", static_cast<std::int64_t>(-1), 0);
+  if (!(args.eps > 0.0f) || std::isinf(args.eps)) return invalid("rms_norm: eps must be finite and > 0", 0, 0);
   return {};
 }
 

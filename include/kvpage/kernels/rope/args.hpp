@@ -4,6 +4,8 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
 
+#include <cmath>
+
 KVPAGE_BEGIN_NAMESPACE
 
 /// Which elements of a head form pair i of num_pairs = rotary_dim / 2.
@@ -27,7 +29,7 @@ struct RopeArgs {
   const std::int64_t* positions = nullptr;  // [num_tokens]
   const float* inv_freq = nullptr;          // [rotary_dim / 2], from rope_frequencies
   RopePairing pairing = RopePairing::kHalf;
-  float magnitude = 1.0f;
+  float magnitude = 1.0f;  ///< > 0, finite
   const float* table = nullptr;             // [num_tokens, 2, rotary_dim / 2] of rope_table with these values, or null
 };
 
@@ -56,6 +58,15 @@ inline Status validate_positions(const std::int64_t* positions, std::int64_t num
   }
   return {};
 }
+
+/// NaN turns a head into NaN, and magnitude 0 makes every score equal, without a word.
+inline Status validate_rotation(const float* inv_freq, std::int64_t rotary_dim, float magnitude) noexcept {
+  if (!(magnitude > 0.0f) || std::isinf(magnitude)) return {StatusCode::kInvalidArgument, "rope: magnitude must be finite and > 0"};
+  for (std::int64_t i = 0; i < rotary_dim / 2; ++i) {
+    if (!std::isfinite(inv_freq[i])) return {StatusCode::kInvalidArgument, "rope: a frequency is not finite", i, rotary_dim / 2};
+  }
+  return {};
+}
 }  // namespace detail
 
 /// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
@@ -68,9 +79,11 @@ inline Status validate(const RopeTableArgs& args) noexcept {
   if (args.rotary_dim <= 0 || args.rotary_dim % 2 != 0) {
     return invalid("rope_table: rotary_dim must be positive and even", args.rotary_dim, 2);
   }
+  if (args.rotary_dim > kMaxRotaryDim) return invalid("rope_table: rotary_dim exceeds its limit", args.rotary_dim, kMaxRotaryDim);
   if (args.positions == nullptr || args.inv_freq == nullptr || args.out == nullptr) {
     return invalid("rope_table: positions, inv_freq or out is null", 0, 1);
   }
+  if (const Status status = detail::validate_rotation(args.inv_freq, args.rotary_dim, args.magnitude); !status.ok()) return status;
   return detail::validate_positions(args.positions, args.num_tokens);
 }
 
@@ -91,6 +104,7 @@ inline Status validate(const RopeArgs& args) noexcept {
   if (args.token_stride < args.num_heads * args.head_dim) {
     return invalid("rope: token_stride is smaller than num_heads * head_dim", args.token_stride, args.num_heads * args.head_dim);
   }
+  if (const Status status = detail::validate_rotation(args.inv_freq, args.rotary_dim, args.magnitude); !status.ok()) return status;
   return detail::validate_positions(args.positions, args.num_tokens);
 }
 

@@ -33,24 +33,44 @@ struct RopeScaling {
 };
 
 namespace detail {
+/// A number that may divide or multiply a frequency.
+inline bool is_ratio(double value) { return value > 0.0 && !std::isinf(value); }
+
+/// For messages: the number without its fraction; 0 for NaN and what no 64 bits hold.
+inline std::int64_t whole(double value) { return std::fabs(value) < 0x1p63 ? static_cast<std::int64_t>(value) : 0; }
+
+inline void check_yarn(const RopeScaling& s) {
+  if (!(is_ratio(s.beta_slow) && is_ratio(s.beta_fast) && s.beta_fast > s.beta_slow)) {
+    throw_config_error("rope: beta_fast must be above beta_slow, both finite and positive", whole(s.beta_fast),
+                       whole(s.beta_slow), "rotations");
+  }
+  if (!is_ratio(s.magnitude_scale)) {
+    throw_config_error("rope: magnitude_scale must be finite and positive", whole(s.magnitude_scale), 0, "scale");
+  }
+}
+
 inline void check_rope_scaling(const RopeScaling& s, std::int64_t rotary_dim, std::int64_t out_size) {
   if (rotary_dim <= 0 || rotary_dim % 2 != 0) throw_config_error("rope: rotary_dim must be positive and even", rotary_dim, 2, "elements");
   if (out_size != rotary_dim / 2) throw_config_error("rope: one frequency per pair is wanted", out_size, rotary_dim / 2, "frequencies");
-  if (!(s.theta > 1.0)) throw_config_error("rope: theta must be above 1", static_cast<std::int64_t>(s.theta), 1, "theta");
-  if (s.kind != RopeScalingKind::kNone && !(s.factor > 0.0)) {
-    throw_config_error("rope: the scaling factor must be positive", static_cast<std::int64_t>(s.factor), 0, "factor");
+  if (!(s.theta > 1.0) || std::isinf(s.theta)) throw_config_error("rope: theta must be finite and above 1", whole(s.theta), 1, "theta");
+  if (s.kind != RopeScalingKind::kNone && !is_ratio(s.factor)) {
+    throw_config_error("rope: the scaling factor must be finite and positive", whole(s.factor), 0, "factor");
   }
   const bool needs_context = s.kind == RopeScalingKind::kFrequencyBands || s.kind == RopeScalingKind::kYarn;
-  if (needs_context && !(s.original_context > 0.0)) {
-    const auto given = static_cast<std::int64_t>(s.original_context);
-    throw_config_error("rope: this scaling needs the original context length", given, 1, "positions");
+  if (needs_context && !is_ratio(s.original_context)) {
+    throw_config_error("rope: this scaling needs the original context length", whole(s.original_context), 1, "positions");
   }
   if (s.kind == RopeScalingKind::kFrequencyBands && !(s.high_freq_factor > s.low_freq_factor && s.low_freq_factor > 0.0)) {
     throw_config_error("rope: high_freq_factor must be above low_freq_factor, both positive",
-                       static_cast<std::int64_t>(s.high_freq_factor), static_cast<std::int64_t>(s.low_freq_factor), "factor");
+                       whole(s.high_freq_factor), whole(s.low_freq_factor), "factor");
   }
+  if (s.kind == RopeScalingKind::kYarn) check_yarn(s);
   if (!s.factors.empty() && static_cast<std::int64_t>(s.factors.size()) != rotary_dim / 2) {
     throw_config_error("rope: one factor per pair is wanted", static_cast<std::int64_t>(s.factors.size()), rotary_dim / 2, "factors");
+  }
+  for (const float factor : s.factors) {
+    const auto value = static_cast<double>(factor);
+    if (!is_ratio(value)) throw_config_error("rope: every factor must be finite and positive", whole(value), 0, "factor");
   }
 }
 

@@ -10,7 +10,7 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Slots are stable while a request lives. `acquire` is the only call that takes memory.
+/// Slots are stable while a request lives. `acquire` and `name` are the only calls that take memory.
 class RequestTable {
  public:
   explicit RequestTable(std::pmr::memory_resource* memory) : memory_(memory), slots_(memory), free_(memory), by_id_(memory) {}
@@ -28,8 +28,8 @@ class RequestTable {
 
   std::uint32_t acquire() {
     if (free_.empty()) {
+      reserve_more(free_, slots_.size() + 1);
       slots_.emplace_back(memory_);
-      reserve_more(free_, slots_.size());
       return static_cast<std::uint32_t>(slots_.size() - 1);
     }
     const std::uint32_t slot = free_.back();

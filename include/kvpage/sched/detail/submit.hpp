@@ -133,38 +133,63 @@ void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& 
   r.key = {core.policies.order.rank(r), core.next_serial};
 }
 
-/// Makes the records and queues the request. Requires: check_request.
+/// Records of a request that is being accepted: an exception gives them back.
+template <class Core>
+struct AcceptedRecords {
+  Core& core;
+  std::uint32_t family = kNoRequestSlot;
+  bool accepted = false;
+
+  ~AcceptedRecords() {
+    if (!accepted && family != kNoRequestSlot) core.requests.release_family(family);
+  }
+
+  void make(const RequestSpec& spec, const Ticket& ticket, std::uint32_t lane) {
+    std::uint32_t previous = kNoRequestSlot;
+    for (std::uint32_t child = 0; child < static_cast<std::uint32_t>(spec.num_samples); ++child) {
+      const std::uint32_t slot = core.requests.acquire();
+      Request& r = core.requests[slot];
+      r.id = spec.id;
+      if (child == 0) family = slot;
+      if (previous != kNoRequestSlot) core.requests[previous].next_sibling = slot;
+      r.family = family;
+      r.lane = lane;
+      previous = slot;
+      fill_record(core, r, spec, ticket, child);
+    }
+  }
+};
+
+/// Room for as many answers as there are records.
+template <class Core>
+void reserve_queues(Core& core, std::uint32_t lane, std::size_t in_lane) {
+  const std::size_t num_slots = core.requests.num_slots();
+  core.waiting.reserve(num_slots, lane, core.policies.order.kFairLanes ? in_lane : num_slots);
+  reserve_more(core.deferred, num_slots);
+  reserve_more(core.parked, num_slots);
+  reserve_more(core.scratch, num_slots);
+  core.deadline_positions.resize(num_slots);
+  core.deadlines.reserve(num_slots);
+}
+
+/// Makes the records and queues the request. Requires: check_request. Errors: std::bad_alloc; then nothing is in flight.
 template <class Core>
 void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
   auto& tenant = core.tenants[spec.tenant];
   if (core.policies.order.kFairLanes && tenant.num_requests == 0 && tenant.lane == 0) {
     tenant.lane = static_cast<std::uint32_t>(core.tenants.size());
   }
+  const auto num_answers = static_cast<std::size_t>(spec.num_samples);
+  AcceptedRecords<Core> records{core};
+  records.make(spec, ticket, tenant.lane);
+  reserve_queues(core, tenant.lane, tenant.num_answers + num_answers);
+  core.requests.name(spec.id, records.family);
+  records.accepted = true;
   ++tenant.num_requests;
-  tenant.num_answers += static_cast<std::size_t>(spec.num_samples);
-  std::uint32_t family = kNoRequestSlot;
-  std::uint32_t previous = kNoRequestSlot;
-  for (std::uint32_t child = 0; child < static_cast<std::uint32_t>(spec.num_samples); ++child) {
-    const std::uint32_t slot = core.requests.acquire();
-    if (child == 0) family = slot;
-    Request& r = core.requests[slot];
-    fill_record(core, r, spec, ticket, child);
-    r.family = family;
-    r.lane = tenant.lane;
-    if (previous != kNoRequestSlot) core.requests[previous].next_sibling = slot;
-    previous = slot;
-  }
+  tenant.num_answers += num_answers;
   ++core.next_serial;
-  core.requests.name(spec.id, family);
-  core.waiting.reserve(core.requests.num_slots(), tenant.lane,
-                       core.policies.order.kFairLanes ? tenant.num_answers : core.requests.num_slots());
-  reserve_more(core.deferred, core.requests.num_slots());
-  reserve_more(core.parked, core.requests.num_slots());
-  reserve_more(core.scratch, core.requests.num_slots());
-  core.deadline_positions.resize(core.requests.num_slots());
-  core.deadlines.reserve(core.requests.num_slots());
-  watch_deadline(core, family, 0);  // one that has passed already ends the request in the next plan
-  core.enqueue(family, core.last_now_ns);
+  watch_deadline(core, records.family, 0);  // one that has passed already ends the request in the next plan
+  core.enqueue(records.family, core.last_now_ns);
 }
 
 }  // namespace detail

@@ -25,7 +25,7 @@ class WaitingQueue {
 
   /// Room for `num_slots` request slots, `in_lane` of them in `lane`; called where memory may be taken.
   void reserve(std::size_t num_slots, std::uint32_t lane, std::size_t in_lane) {
-    if (positions_.size() < num_slots) {
+    if (next_.size() < num_slots) {  // the last of them: one that found no memory is tried again
       positions_.resize(num_slots), previous_.resize(num_slots, kNoRequestSlot), next_.resize(num_slots, kNoRequestSlot);
     }
     if (lanes_.size() <= lane) lanes_.resize(lane + 1);

@@ -44,6 +44,21 @@ void write_samples(const Core& core, BatchPlan& batch, PlannedRow& row) {
   }
 }
 
+/// Room for what sealing and committing the plan add to its lists.
+template <class Core>
+void reserve_outcome(Core& core) {
+  auto& step = core.step;
+  const std::size_t num_answers = step.rows.size() + step.batch.samples.size();
+  reserve_more(step.ended, num_answers);
+  reserve_more(step.forks, num_answers);
+  if constexpr (Core::kTiered) {
+    if (core.cache->tier() == nullptr) return;
+    std::int64_t num_victims = 0;
+    step.txn->for_each_victim([&](const CacheVictim&) { ++num_victims; });
+    reserve_more(step.batch.demotions, static_cast<std::size_t>(num_victims * core.num_groups));
+  }
+}
+
 /// Decoding rows first, then chunks; the order never changes a result. Rows of count 0 come last and are not written.
 template <class Core>
 void write_plan(Core& core) {
@@ -69,6 +84,7 @@ void write_plan(Core& core) {
   if constexpr (Core::kTiered) write_promotions(core);
   const auto copies = step.txn->copies();
   step.batch.copies.assign(copies.begin(), copies.end());
+  reserve_outcome(core);
 }
 
 }  // namespace detail
