@@ -244,3 +244,48 @@ TEST_CASE("cache_alloc.transaction.pins_keep_whole_prefixes_up_to_half_the_pool"
   CHECK(pool->capacity().cached == 3);
   pool->check_invariants();
 }
+
+TEST_CASE("cache_alloc.transaction.sizes_hold_to_the_last_one_that_works", "[cache_alloc]") {
+  const auto works = [](const BlockAllocatorConfig& config) {
+    try {
+      static_cast<void>(config.with_defaults());
+      return true;
+    } catch (const ConfigError&) {
+      return false;
+    }
+  };
+  for (const std::int64_t size : {1, 2, 512, 1024}) CHECK(works({.num_blocks = 8, .block_size = size}));
+  for (const std::int64_t size : {0, 3, 1023, 2048}) CHECK_FALSE(works({.num_blocks = 8, .block_size = size}));
+  CHECK((works({.num_blocks = 8, .max_copies = 16'383}) && !works({.num_blocks = 8, .max_copies = 16'384})));
+  CHECK((works({.num_blocks = 8, .max_blocks_per_seq = 8}) && !works({.num_blocks = 8, .max_blocks_per_seq = 9})));
+  CHECK(BlockAllocatorConfig{.num_blocks = 8, .max_seqs = 3, .num_groups = 2}.with_defaults().max_copies == 2 * 3 * 2);
+  CHECK(BlockAllocatorConfig{.num_blocks = 8}.with_defaults().max_blocks_per_seq == 8);
+}
+
+TEST_CASE("cache_alloc.transaction.there_are_64_pins", "[cache_alloc]") {
+  Fixture pool{{.num_blocks = 8, .block_size = 4}, kOptions};
+  pool.end(pool.run(tokens_from(0, 4)));
+  const PrefixHit hit = pool->match({.tokens = tokens_from(0, 4)});
+  for (int i = 0; i < 64; ++i) CHECK(pool->pin(hit).has_value());
+  CHECK_FALSE(pool->pin(hit).has_value());
+  pool->check_invariants();
+}
+
+TEST_CASE("cache_alloc.transaction.at_its_cap_of_nodes_the_index_takes_no_more", "[cache_alloc]") {
+  Allocator::IndexOptions three = kOptions;
+  three.max_nodes = 3;
+  Fixture pool{{.num_blocks = 8, .block_size = 4}, three};
+  pool.end(pool.run(tokens_from(0, 12)));
+  pool.end(pool.run(tokens_from(100, 4)));
+  CHECK(pool.hit(tokens_from(0, 12)) == 12);
+  CHECK(pool.hit(tokens_from(100, 4)) == 0);
+  pool->check_invariants();
+  for (const std::int64_t blocks : {8, 100, 4096}) {  // a quarter more than blocks, and one
+    Allocator::IndexOptions given = kOptions;
+    given.max_nodes = blocks + blocks / 4 + 1;
+    const BlockAllocatorConfig config{.num_blocks = blocks, .block_size = 4};
+    CHECK(Allocator::required_bytes(config, given) == Allocator::required_bytes(config, kOptions));
+    ++given.max_nodes;
+    CHECK(Allocator::required_bytes(config, given) > Allocator::required_bytes(config, kOptions));
+  }
+}

@@ -38,6 +38,51 @@ TEST_CASE("bug.B35.a_block_goes_when_its_last_token_leaves_the_window", "[cache_
   }
 }
 
+TEST_CASE("cache_alloc.window.a_cut_leaves_what_the_next_token_looks_back_at", "[cache_alloc]") {
+  // What drafts are rolled back with: allowed exactly when every key that the next token sees is still there.
+  std::int64_t allowed = 0, refused = 0;
+  for (const std::int64_t groups : {1, 2}) {
+    for (std::int64_t window = 2; window <= 9; ++window) {
+      for (std::int64_t length = 1; length <= 24; ++length) {
+        for (std::int64_t released = 0; released <= length; ++released) {
+          BlockAllocatorConfig config{.num_blocks = 16, .block_size = 4, .num_groups = groups};
+          config.window_tokens[static_cast<std::size_t>(groups - 1)] = window;
+          AllocatorFixture<Allocator> pool{config, kOptions};
+          auto txn = pool->begin();
+          const SeqId seq = txn->create().value();
+          txn->grow(seq, length).value();
+          txn->release_before(seq, groups - 1, released).value();
+          const BlockTable table = pool->table(seq, groups - 1);
+          const auto live = [&](std::int64_t token) { return table.blocks[static_cast<std::size_t>(token / 4)] != kNoBlock; };
+          for (std::int64_t end = 0; end < length; ++end) {
+            bool all = true;
+            for (std::int64_t t = std::max<std::int64_t>(0, end - window + 1); t < end; ++t) all = all && live(t);
+            const Savepoint mark = txn->mark();
+            const auto cut = txn->truncate(seq, end);
+            INFO("window " << window << ", " << length << " tokens, released before " << released << ", cut to " << end);
+            REQUIRE(cut.has_value() == (all || end == 0));
+            if (!cut) CHECK(cut.error() == CacheRefusal{CacheRefusalKind::kBadLength, end, table.first_live * 4});
+            ++(cut ? allowed : refused);
+            txn->rollback_to(mark);
+          }
+        }
+      }
+    }
+  }
+  CHECK((allowed > 1000 && refused > 1000));
+}
+
+TEST_CASE("cache_alloc.window.tables_have_one_to_four_groups", "[cache_alloc]") {
+  for (std::int64_t groups = 0; groups <= 5; ++groups) {
+    const BlockAllocatorConfig config{.num_blocks = 8, .num_groups = groups};
+    if (groups == 0 || groups == 5) {
+      CHECK_THROWS_AS(config.with_defaults(), ConfigError);
+    } else {
+      CHECK(config.with_defaults().num_groups == groups);
+    }
+  }
+}
+
 TEST_CASE("cache_alloc.window.hits_need_the_window_only", "[cache_alloc]") {
   // Group 0 full, group 1 a window of 8: a hit of h tokens needs window blocks over [h-7, h).
   AllocatorFixture<Allocator> pool{{.num_blocks = 32, .block_size = 4, .max_seqs = 2, .num_groups = 2, .window_tokens = {0, 8}}, kOptions};

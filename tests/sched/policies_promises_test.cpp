@@ -17,6 +17,54 @@ std::vector<std::uint64_t> order_of(const AnyOrder& order, const std::vector<Req
   return served(f);
 }
 
+/// What each tenant got, from plans and events alone: a prompt's token when its row ran for the first time, two for a new token.
+class TenantLedger {
+ public:
+  explicit TenantLedger(SchedFixture& f) : f_(f) {}
+
+  void submit(std::uint64_t id, const Tokens& prompt, std::int64_t max_new, std::uint32_t tenant) {
+    REQUIRE(f_.submit(id, prompt, max_new, {.tenant = tenant}));
+    requests_[id] = {tenant, static_cast<std::int64_t>(prompt.size()), 0};
+    ++open_[tenant];
+  }
+  void step() {
+    if (!f_.plan()) return;
+    for (std::size_t s = 0; s < f_.batch->sequences.size(); ++s) {
+      Entry& r = requests_[f_.batch->owners[s].request.value];
+      const QuerySpan& rows = f_.batch->sequences[s];
+      for (std::int64_t p = rows.first_pos; p < rows.first_pos + rows.q_count; ++p) {
+        if (p < r.reached) ++rows_again_;
+        if (p >= r.reached && p < r.prompt) ++charge_[r.tenant];
+        r.reached = std::max(r.reached, p + 1);
+      }
+      if (f_.batch->owners[s].cached_tokens > 0) cached_ += f_.batch->owners[s].cached_tokens;
+    }
+    f_.seal();
+    const std::size_t heard = f_.env.events.size();
+    f_.commit();
+    for (std::size_t i = heard; i < f_.env.events.size(); ++i) {
+      const std::uint32_t tenant = requests_[f_.env.events[i].request.value].tenant;
+      if (f_.env.events[i].has_token) charge_[tenant] += 2;
+      if (f_.env.events[i].last) --open_[tenant];
+    }
+  }
+  std::int64_t charge(std::uint32_t tenant) { return charge_[tenant]; }
+  std::int64_t open(std::uint32_t tenant) { return open_[tenant]; }
+  std::int64_t cached() const { return cached_; }
+  std::int64_t rows_again() const { return rows_again_; }
+
+ private:
+  struct Entry {
+    std::uint32_t tenant = 0;
+    std::int64_t prompt = 0;
+    std::int64_t reached = 0;  ///< behind the last row that it ever had
+  };
+  SchedFixture& f_;
+  std::map<std::uint64_t, Entry> requests_;
+  std::map<std::uint32_t, std::int64_t> charge_, open_;
+  std::int64_t cached_ = 0, rows_again_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("sched.policies.who_goes_first", "[sched]") {
@@ -58,31 +106,39 @@ TEST_CASE("sched.policies.static_batch_admits_when_the_last_one_has_ended", "[sc
 
 TEST_CASE("sched.policies.two_backlogged_tenants_get_equal_work", "[sched]") {
   SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 3}, with_order(FairShare{})};
+  TenantLedger ledger{f};
   std::mt19937_64 rng{7};
   std::uint64_t id = 0;
   const auto feed = [&](std::uint32_t tenant, std::size_t longest) {
     Tokens prompt(1 + rng() % longest);
     for (TokenId& token : prompt) token = static_cast<TokenId>(rng() % 90);
-    REQUIRE(f.submit(id++, prompt, 1 + static_cast<std::int64_t>(rng() % 12), {.tenant = tenant}));
+    if (id % 3 == 0) prompt = tokens_from(static_cast<TokenId>(tenant), prompt.size());  // often cached
+    ledger.submit(id++, prompt, 1 + static_cast<std::int64_t>(rng() % 40), tenant);
   };
-  constexpr std::int64_t kLongest = 40;
+  constexpr std::int64_t kLongest = 60;
   const std::int64_t bound = 2 * std::max<std::int64_t>(kLongest, 2 * 32 * 4);
   for (int i = 0; i < 10; ++i) feed(1, kLongest), feed(2, 4);
   for (int step = 0; step < 3000; ++step) {
-    f.step();
-    while (f.scheduler.num_requests() < 24) feed(1, kLongest), feed(2, 4), feed(2, 4), feed(2, 4);
-    const std::int64_t gap = f.scheduler.tenant_charge(1) - f.scheduler.tenant_charge(2);
-    REQUIRE(std::abs(gap) <= bound);
+    ledger.step();
+    while (ledger.open(1) < 8) feed(1, kLongest);
+    while (ledger.open(2) < 8) feed(2, 4);
+    REQUIRE(f.scheduler.tenant_charge(1) == ledger.charge(1));
+    REQUIRE(f.scheduler.tenant_charge(2) == ledger.charge(2));
+    REQUIRE(std::abs(ledger.charge(1) - ledger.charge(2)) <= bound);
   }
-  CHECK(f.scheduler.tenant_charge(1) > 5000);
+  CHECK(ledger.charge(1) > 5000);
+  CHECK(ledger.cached() > 500);      // hits are free
+  CHECK(ledger.rows_again() > 500);  // so is what was computed before
 }
 
 TEST_CASE("sched.policies.an_absent_tenant_gets_no_credit", "[sched]") {
   SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 2}, with_order(FairShare{})};
-  for (std::uint64_t id = 0; id < 20; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id), 10), 5, {.tenant = 1}));
-  for (int i = 0; i < 20; ++i) f.step();
+  TenantLedger ledger{f};
+  for (std::uint64_t id = 0; id < 20; ++id) ledger.submit(id, tokens_from(static_cast<TokenId>(id), 10), 5, 1);
+  for (int i = 0; i < 20; ++i) ledger.step();
   REQUIRE(f.submit(100, tokens_from(50, 4), 2, {.tenant = 2}));
-  CHECK(f.scheduler.tenant_charge(2) == f.scheduler.tenant_charge(1));
+  CHECK(ledger.charge(1) > 100);
+  CHECK(f.scheduler.tenant_charge(2) == ledger.charge(1));
   f.run();
 }
 

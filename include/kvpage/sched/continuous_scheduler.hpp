@@ -38,9 +38,10 @@ struct SchedulerPolicies {
 /// }                                                     // tokens and ends arrive in env.on_event
 /// ```
 ///
-/// Liveness: among those that run, the one with the smallest key leads. It is planned first, nobody takes its blocks, and every sealed
-/// step advances it. So it ends, and by induction all do. What each request gets never depends on the others. A load from a host tier
-/// counts as an advance: behind it, or when it failed, the leader computes.
+/// Liveness: among those that run, the one with the smallest key leads, or one that is guarded because it waited or gave way too often,
+/// until it has gained a token. The leader is planned first, nobody takes its blocks, and every sealed step advances it. So every request
+/// ends, whatever comes meanwhile; docs/scheduling.md has the proof. What each request gets never depends on the others. A load from a
+/// host tier counts as an advance: behind it, or when it failed, the leader computes.
 ///
 /// Over a TieredAllocator that has a tier, steps also move pages between pool and tier:
 ///

@@ -17,7 +17,7 @@ struct OrderDefaults {
 };
 
 /// An order of requests. `rank` and `priority` are asked once, at submission, and must depend on the request alone: the key is
-/// static and total (ties by submission), so the request with the smallest one leads until it ends.
+/// static and total (ties by submission): the smallest one of those that run leads, unless a guarded turn is open.
 template <class O>
 concept OrderPolicy = std::copy_constructible<O> && requires(const O order, const Request& request) {
   { order.rank(request) } -> std::convertible_to<std::int64_t>;

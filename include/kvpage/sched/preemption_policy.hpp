@@ -8,7 +8,8 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// A sequence that may give way. Who may not: the leader, rows of a sealed step, and whoever is not behind the beneficiary.
+/// A sequence that may give way. Who may not: the leader, a guarded turn, rows of a sealed step, and whoever is not behind the
+/// beneficiary.
 struct PreemptionCandidate {
   std::int64_t base_priority = 0;  ///< 0 = most urgent
   std::int64_t lost_ns = 0;        ///< work thrown away

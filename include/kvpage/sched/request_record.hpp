@@ -67,6 +67,7 @@ struct Request {
 
   std::int64_t waiting_since_ns = 0;
   std::int64_t bypassed = 0;
+  std::int64_t turn_until = 0;  ///< guarded: it keeps row and blocks until it has computed so many tokens; 0 = not guarded
   std::int64_t held_steps = 0;  ///< steps that it waited for another prompt to become a hit
   std::int64_t cached_tokens = 0;
   std::int64_t recomputed_tokens = 0;

@@ -102,6 +102,7 @@ TEST_CASE("bug.B33.seventy_thousand_equal_keys_sum_to_their_value", "[paged_atte
 }
 
 TEST_CASE("bug.B34.any_integer_group_size_is_right", "[paged_attention]") {
+  constexpr ErrorBound kBound{2.5e-6, 1e-6};  // in floats: 2.1e-6 and 5.4e-7 are reached, the same on every instruction set
   const std::int64_t heads[][2] = {{28, 4}, {24, 4}, {40, 8}, {36, 12}, {64, 4}, {64, 2}, {5, 1}};
   for (const auto& pair : heads) {
     for (const std::int64_t head_dim : {32, 64, 80, 96, 128, 256}) {
@@ -114,8 +115,8 @@ TEST_CASE("bug.B34.any_integer_group_size_is_right", "[paged_attention]") {
       problem.seqs.push_back({33, 19, 14});  // rows of a prompt take another path than single ones
       fill_random(problem, 3);
       INFO(pair[0] << "/" << pair[1] << ", head_dim " << head_dim);
-      require_near(storage("f32").run(problem, {}), dense_attention(problem, exact_kv(problem)), {1.2e-5, 2e-6});
-      require_near(storage("bf16").run(problem, {}), dense_attention(problem, storage("bf16").round_trip(problem)), {1.2e-5, 2e-6});
+      require_near(storage("f32").run(problem, {}), dense_attention(problem, exact_kv(problem)), kBound);
+      require_near(storage("bf16").run(problem, {}), dense_attention(problem, storage("bf16").round_trip(problem)), kBound);
     }
   }
 }

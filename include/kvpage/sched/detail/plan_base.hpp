@@ -68,12 +68,17 @@ class PlanBase {
     }
   }
 
-  /// Takes the blocks of the sequence that loses least, among those behind the beneficiary. False when there is none.
+  /// Takes the blocks of the sequence that loses least, among those behind the beneficiary. False when there is none. Admission keeps
+  /// room for every turn; should the room be gone all the same, and no pin yield, the turn that leads goes before the others.
   bool preempt_one(std::uint32_t beneficiary) {
+    return preempt_one(beneficiary, false) ||
+           (leads(beneficiary) && core_.cache->capacity().pinned == 0 && preempt_one(beneficiary, true));
+  }
+  bool preempt_one(std::uint32_t beneficiary, bool from_turns) {
     std::uint32_t best = kNoRequestSlot;
     PreemptionCandidate best_cost{};
     const auto consider = [&](std::uint32_t slot, bool parked) {
-      if (!eligible(slot, beneficiary, parked)) return;
+      if (!eligible(slot, beneficiary, parked) || (core_.holds_turn(request(slot)) && !from_turns)) return;
       PreemptionCandidate cost = cost_of(slot);
       if (parked) cost.lost_ns = 0;  // blocks without a row go first
       if (best == kNoRequestSlot || core_.policies.preemption.worse(cost, best_cost)) best = slot, best_cost = cost;
@@ -124,8 +129,8 @@ class PlanBase {
     if (slot == beneficiary || leads(slot) || planned(v) || lost_blocks(v) || !v.has_seq) return false;
     if (v.beam && v.forked && (v.family == b.family || any_member_planned(slot))) return false;
     if (!parked && v.kept_in == step_.serial) return false;
-    if (leads(beneficiary) || core_.running.empty()) return true;
-    if (!parked && v.num_preemptions() >= core_.config.shield_after) return false;
+    if (leads(beneficiary) || core_.holds_turn(b) || core_.running.empty()) return true;
+    if (!parked && core_.shielded(v)) return false;
     return core_.position(slot) > core_.position(beneficiary);
   }
   [[nodiscard]] bool any_member_planned(std::uint32_t slot) const {

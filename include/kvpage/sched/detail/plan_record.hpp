@@ -18,6 +18,7 @@ struct PlannedRow {
   std::int64_t stored = 0;      ///< tokens in the cache before the step: rows below it are query only
   std::int64_t hit_tokens = 0;  ///< of an admission, rows saved
   bool admitted = false;
+  std::int64_t turn_until = 0;  ///< of an admission, see Request::turn_until
   bool loads = false;           ///< its blocks get pages of the host tier, see PlannedLoad
   std::uint32_t num_samples = 0;
 };

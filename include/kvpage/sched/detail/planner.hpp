@@ -15,6 +15,7 @@ class Planner : public AdmissionPlanner<Core> {
   void run() {
     const bool empty = core_.running.empty();
     step_.leader = find_leader();
+    find_overdue();
     if (!empty && !new_leader_takes_over()) this->plan_running(step_.leader);
     const bool closed = core_.policies.order.kOnlyWhenEmpty && !empty && core_.batch.closed;
     if (!closed) admit_urgent();
@@ -27,30 +28,44 @@ class Planner : public AdmissionPlanner<Core> {
  private:
   using Base::core_, Base::step_, Base::txn_, Base::request, Base::planned;
 
-  /// The smallest rank among those that run: nobody takes its blocks, and it is planned first.
+  /// Among those whose turn it is, the one that had waited since the earliest moment; else the smallest rank among those that run.
+  /// Nobody takes its blocks, and it is planned first.
   [[nodiscard]] std::uint32_t find_leader() const {
     std::uint32_t leader = kNoRequestSlot;
     for (const std::uint32_t slot : core_.running) {
-      if (leader == kNoRequestSlot || request(slot).key < request(leader).key ||
-          (request(slot).key == request(leader).key && request(slot).child < request(leader).child)) {
-        leader = slot;
-      }
+      if (leader == kNoRequestSlot || leads_before(request(slot), request(leader))) leader = slot;
     }
     return leader;
+  }
+  [[nodiscard]] bool leads_before(const Request& a, const Request& b) const {
+    const bool turn = core_.holds_turn(a);
+    if (turn != core_.holds_turn(b)) return turn;
+    const auto since = [this](const Request& r) { return core_.waiter(r).waiting_since_ns; };
+    if (turn && since(a) != since(b)) return since(a) < since(b);
+    return a.key != b.key ? a.key < b.key : a.child < b.child;
+  }
+
+  /// Whoever has waited longest, if that is too long.
+  void find_overdue() {
+    overdue_ = core_.waiting.oldest();
+    if (overdue_ != kNoRequestSlot && !core_.overdue(request(overdue_))) overdue_ = kNoRequestSlot;
+  }
+  /// Who takes rows from others overtakes whoever is overdue, and that is bounded: in the end nobody takes a row before that one has one.
+  [[nodiscard]] bool waits_for_overdue(std::uint32_t slot) const {
+    return overdue_ != kNoRequestSlot && overdue_ != slot && !planned(request(overdue_)) && may_not_be_bypassed(request(overdue_));
   }
 
   void plan_others() {
     for (const std::uint32_t slot : core_.running) this->plan_running(slot);
   }
 
-  [[nodiscard]] std::int64_t starving_before_ns() const noexcept { return core_.last_now_ns - core_.config.starve_after_ns; }
-
-  /// The first in the queue, if it is before the leader and more urgent, leads from now on, provided that it gets in.
+  /// The first in the queue, if it is before the leader and more urgent, leads from now on, provided that it gets in. Turns end first.
   bool new_leader_takes_over() {
     core_.waiting.begin_walk();
     const std::uint32_t head = core_.waiting.walk();
     if (core_.policies.order.kOnlyWhenEmpty || head == kNoRequestSlot) return false;
     const std::uint32_t leader = step_.leader;
+    if (core_.holds_turn(request(leader)) || waits_for_overdue(head)) return false;
     if (request(head).base_priority >= request(leader).base_priority || request(head).key > request(leader).key) return false;
     step_.leader = head;
     if (admit_by_force(head)) return true;
@@ -63,7 +78,7 @@ class Planner : public AdmissionPlanner<Core> {
     core_.waiting.begin_walk();
     for (std::uint32_t slot = core_.waiting.walk(); slot != kNoRequestSlot; slot = core_.waiting.walk()) {
       if (planned(request(slot))) continue;
-      if (least_urgent_behind(slot) == kNoRequestSlot || !admit_by_force(slot)) return;
+      if (waits_for_overdue(slot) || least_urgent_behind(slot) == kNoRequestSlot || !admit_by_force(slot)) return;
     }
   }
 
@@ -83,19 +98,23 @@ class Planner : public AdmissionPlanner<Core> {
       this->running_known_ = false;
       outcome = this->try_admit(slot);
     }
-    if (outcome != AdmissionOutcome::kAdmitted) this->rollback_to(before);
-    return outcome == AdmissionOutcome::kAdmitted;
+    if (outcome != AdmissionOutcome::kAdmitted) {
+      this->rollback_to(before);
+      return false;
+    }
+    if (overdue_ != kNoRequestSlot && !planned(request(overdue_))) count_bypass(overdue_);
+    return true;
   }
 
-  /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way, and whoever has given
-  /// way often gives way to the leader alone.
+  /// Whoever runs with a base priority less urgent than that of `slot`, the last of them. Equals never give way, nor does anybody whose
+  /// turn it is, and whoever has given way often gives way to the leader alone.
   [[nodiscard]] std::uint32_t least_urgent_behind(std::uint32_t slot) const {
     for (std::size_t i = core_.running.size(); i-- > 0;) {
       const std::uint32_t candidate = core_.running[i];
       const Request& r = request(candidate);
       if (r.base_priority <= request(slot).base_priority) return kNoRequestSlot;
-      const bool shielded = !this->leads(slot) && r.num_preemptions() >= core_.config.shield_after;
-      if (!this->leads(candidate) && !planned(r) && !this->lost_row(r) && !shielded) return candidate;
+      const bool guarded = core_.holds_turn(r) || (!this->leads(slot) && core_.shielded(r));
+      if (!this->leads(candidate) && !planned(r) && !this->lost_row(r) && !guarded) return candidate;
     }
     return kNoRequestSlot;
   }
@@ -113,7 +132,6 @@ class Planner : public AdmissionPlanner<Core> {
     for (std::uint32_t slot = next_candidate(); slot != kNoRequestSlot; slot = next_candidate()) {
       Request& r = request(slot);
       if (planned(r) || (by_hit() && waits_for_publish(slot))) continue;
-      const bool starving = r.waiting_since_ns < starving_before_ns();
       if (step_.leader == kNoRequestSlot) step_.leader = slot;  // nobody runs: it may take the blocks of all that are parked
       AdmissionOutcome outcome = this->try_admit(slot);
       while (outcome == AdmissionOutcome::kNoBlocks && this->leads(slot) && this->preempt_one(slot)) outcome = this->try_admit(slot);
@@ -124,7 +142,7 @@ class Planner : public AdmissionPlanner<Core> {
       }
       if (outcome == AdmissionOutcome::kNoRow || outcome == AdmissionOutcome::kNoBudget) return;
       if (outcome == AdmissionOutcome::kNoBlocks) {
-        if (starving || this->leads(slot) || may_not_be_bypassed(r)) return;
+        if (core_.overdue(r) || this->leads(slot) || may_not_be_bypassed(r)) return;
         core_.blocked.push_back(slot);
         if (static_cast<std::int64_t>(core_.blocked.size()) >= core_.config.max_examined) return;
         continue;
@@ -143,11 +161,10 @@ class Planner : public AdmissionPlanner<Core> {
     return r.bypassed + (r.bypassed_in == step_.serial ? r.bypassed_now : 0) >= core_.config.max_bypasses;
   }
 
-  /// Candidates in order: the longest waiting one if it starves, then the walk of the queue, or the longest hits of its start.
+  /// Candidates in order: the longest waiting one if it is overdue, then the walk of the queue, or the longest hits of its start.
   void collect_candidates() {
     core_.waiting.begin_walk();
-    first_ = core_.waiting.oldest();
-    if (first_ != kNoRequestSlot && request(first_).waiting_since_ns >= starving_before_ns()) first_ = kNoRequestSlot;
+    first_ = overdue_;
     if (by_hit()) sort_by_hit();
   }
   std::uint32_t next_candidate() {
@@ -198,6 +215,7 @@ class Planner : public AdmissionPlanner<Core> {
 
   std::size_t next_ranked_ = 0;
   std::uint32_t first_ = kNoRequestSlot;
+  std::uint32_t overdue_ = kNoRequestSlot;
 };
 
 }  // namespace detail

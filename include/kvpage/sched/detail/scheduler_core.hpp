@@ -65,7 +65,7 @@ struct SchedulerCore {
     running.reserve(rows + 1), blocked.reserve(static_cast<std::size_t>(config.max_examined)), ranked.reserve(128);
     step.reserve(rows, static_cast<std::size_t>(std::min<std::int64_t>(config.budget_tokens, 1 << 16)),
                  static_cast<std::size_t>(num_groups));
-    step.bypassed.reserve(static_cast<std::size_t>(config.max_examined));
+    step.bypassed.reserve(static_cast<std::size_t>(config.max_examined) + 1);
   }
 
   std::int64_t now() {
@@ -74,14 +74,15 @@ struct SchedulerCore {
   }
 
   [[nodiscard]] std::int64_t blocks_of(std::int64_t num_tokens) const noexcept { return ceil_div(num_tokens, block_size); }
-  /// Blocks that a sequence of so many tokens holds in one group, in the smallest steps: what its window has passed is given back.
-  [[nodiscard]] std::int64_t held_blocks(std::int64_t group, std::int64_t num_tokens) const noexcept {
+  /// Blocks that a sequence of so many tokens holds in one group in steps of `rows` rows: what its window has passed is given back.
+  [[nodiscard]] std::int64_t held_blocks(std::int64_t group, std::int64_t num_tokens, std::int64_t rows) const noexcept {
     const std::int64_t window = cache->config().window(group);
-    return window == 0 ? blocks_of(num_tokens) : std::min(blocks_of(num_tokens), blocks_of(window + config.chunk_align) + 1);
+    return window == 0 ? blocks_of(num_tokens) : std::min(blocks_of(num_tokens), blocks_of(window + rows) + 1);
   }
+  /// The same in all groups, in the smallest steps.
   [[nodiscard]] std::int64_t held_blocks(std::int64_t num_tokens) const noexcept {
     std::int64_t blocks = 0;
-    for (std::int64_t g = 0; g < num_groups; ++g) blocks += held_blocks(g, num_tokens);
+    for (std::int64_t g = 0; g < num_groups; ++g) blocks += held_blocks(g, num_tokens, config.chunk_align);
     return blocks;
   }
   /// The longest sequence that the pool holds alone.
@@ -102,6 +103,22 @@ struct SchedulerCore {
   }
   /// Tokens that an answer computes on its own; the last one of a beam's answer is computed in lockstep.
   [[nodiscard]] static std::int64_t catch_up_tokens(const Request& r) noexcept { return r.num_tokens() - (r.beam && r.forked ? 1 : 0); }
+
+  [[nodiscard]] bool shielded(const Request& r) const noexcept { return r.num_preemptions() >= config.shield_after; }
+  [[nodiscard]] bool overdue(const Request& r) const noexcept { return r.waiting_since_ns < last_now_ns - config.starve_after_ns; }
+  /// Child 0 waits and is guarded for its whole beam.
+  [[nodiscard]] const Request& waiter(const Request& r) const noexcept { return r.beam ? requests[r.family] : r; }
+  /// A running answer that is guarded and has not gained yet what it is guarded for.
+  [[nodiscard]] bool holds_turn(const Request& r) const noexcept { return waiter(r).num_computed < waiter(r).turn_until; }
+  static constexpr std::int64_t kTurnTokens = 16;  ///< that an overdue request gains before others take from it again
+  /// The tokens with which a turn is over that begins with `computed`; 0 = not guarded. Whoever is shielded gains a token, and pays for
+  /// what it computes again with as much that is new: no load can make it lose more than it gains.
+  [[nodiscard]] std::int64_t end_of_turn(const Request& r, std::int64_t computed, bool is_shielded) const noexcept {
+    const std::int64_t end = overdue(r) ? r.num_tokens() - 1 + kTurnTokens : 0;
+    if (!is_shielded) return end;
+    return std::max({end, r.num_tokens(), r.max_computed + std::max<std::int64_t>(0, r.max_computed - computed)});
+  }
+
   [[nodiscard]] std::int64_t rows_in_use() const noexcept {
     std::int64_t rows = 0;
     for (const std::uint32_t slot : running) rows += row_weight(requests[slot]);
@@ -164,7 +181,7 @@ struct SchedulerCore {
   static void forget_blocks(Request& r) noexcept {
     r.has_seq = false;
     r.seq = {};
-    r.num_computed = r.num_stored = r.num_published = 0;
+    r.num_computed = r.num_stored = r.num_published = r.turn_until = 0;
   }
 
   /// Running -> Waiting, its blocks being gone already.

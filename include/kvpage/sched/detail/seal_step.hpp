@@ -41,6 +41,7 @@ void apply_admission(Core& core, const PlannedRow& row) {
   r.num_computed = row.first_pos;
   r.num_stored = row.stored;
   r.num_published = row.stored / core.block_size * core.block_size;
+  r.turn_until = row.turn_until;
   core.start_running(row.slot);
   if (row.loads) r.state = RequestState::kLoading;
 }

@@ -106,6 +106,7 @@ void finish_load(Core& core, const PlannedLoad& load, std::span<const PromotionO
   const std::int64_t computed = std::min(loaded, r.num_tokens() - 1);
   r.cached_tokens += computed - r.num_computed;
   core.stats.cached_tokens += computed - r.num_computed;
+  if (r.turn_until > 0) r.turn_until = core.end_of_turn(r, computed, core.shielded(r));
   r.num_computed = computed;
   r.num_stored = loaded;
   core.publish(r);

@@ -15,6 +15,7 @@ struct SimAnswer {
   bool stop_asked = false;
   bool ended = false;
   std::int64_t num_new = 0;
+  std::int64_t turn_from = -1;  ///< tokens it had when it was last admitted under a guard; -1 = under none
 };
 
 struct SimRequest {
@@ -41,6 +42,7 @@ class SimBook {
   std::uint64_t digest = 0x1234'5678;
   std::int64_t num_finished = 0;
   std::int64_t reasons[7] = {};
+  std::int64_t max_times_again = -1;  ///< an answer computes its tokens again so many times at most; -1 = faults take blocks, too
 
   void check(bool holds, const char* rule, std::int64_t id = -1) {
     if (holds || violation != nullptr) return;
@@ -95,6 +97,9 @@ class SimBook {
       case FinishReason::kNone: break;
     }
     check(right, "an answer ends for the reason that it has", id);
+    const std::int64_t num_tokens = static_cast<std::int64_t>(r.prompt.size()) + answer.num_new;
+    const bool counts = max_times_again >= 0 && (!r.spec.beam || r.spec.num_samples == 1);
+    check(!counts || event.recomputed_tokens <= max_times_again * num_tokens, "preemptions cost a bounded multiple of the answer", id);
     bool all = true;
     for (const SimAnswer& a : r.answers) all = all && a.ended;
     check(all == event.last, "the last event is the one of the last answer", id);

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <kvpage/sched/simulator/sim_transfers.hpp>
+#include <kvpage/sched/simulator/sim_turns.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// Plans, checks, seals, runs and commits, or what the action's fault makes of it.
 class SimStep {
  public:
-  explicit SimStep(SimWorld& world) : world_(world), transfers_(world) {}
+  explicit SimStep(SimWorld& world) : world_(world), transfers_(world), turns_(world) {}
 
   [[nodiscard]] std::int64_t sealed_steps() const noexcept { return sealed_steps_; }
   /// True while the sealed step's transfers are still to come.
@@ -44,6 +45,7 @@ class SimStep {
       return;
     }
     ++sealed_steps_;
+    turns_.begin();
     if (!batch.demotions.empty()) check_valid(batch);
     const bool transfers_first = kind != SimKind::kAbort && kind != SimKind::kException && action.a % 16 >= 8;
     if (transfers_first) transfers_.run(batch, action, batch.promotions.size());
@@ -139,26 +141,7 @@ class SimStep {
     book.check(refused || world_.scheduler.num_requests() == 0 || world_.scheduler.leader_advanced(), "every step advances the leader");
     for (std::size_t s = 0; s < batch.sequences.size(); ++s) check_sequence(batch, s);
     for (const PlannedOwner& owner : batch.loading) check_loading(batch, owner);
-    if (!refused) check_leader(batch);
-  }
-
-  /// Whoever runs with the smallest key gets rows, or makes room for one with a smaller key.
-  void check_leader(const BatchPlan& batch) {
-    const Request* leader = nullptr;
-    for (std::size_t id = world_.first_open(); id < world_.book.requests.size(); ++id) {
-      for (std::uint32_t child = 0; child < world_.book.requests[id].answers.size(); ++child) {
-        const Request* r = world_.scheduler.find(RequestId{id}, child);
-        if (r != nullptr && r->state == RequestState::kRunning && (leader == nullptr || r->key < leader->key)) leader = r;
-      }
-    }
-    bool advanced = leader == nullptr;
-    for (const auto* owners : {&batch.owners, &batch.loading}) {
-      for (const PlannedOwner& owner : *owners) {
-        const Request* r = world_.scheduler.find(owner.request, owner.child);
-        advanced = advanced || (r != nullptr && r->key <= leader->key);
-      }
-    }
-    world_.book.check(advanced, "the request with the smallest key gets rows");
+    turns_.look(batch, refused);
   }
 
   void check_loading(const BatchPlan& batch, const PlannedOwner& loader) {
@@ -275,6 +258,7 @@ class SimStep {
 
   SimWorld& world_;
   SimTransfers transfers_;
+  SimTurns turns_;
   std::int64_t sealed_steps_ = 0;
   bool transfers_pending_ = false;
 };

@@ -79,7 +79,10 @@ struct SimWorld {
       tier.emplace(OffloadTierConfig{.num_slots = c.tier_slots, .page_bytes = page_bytes, .block_size = c.pool.block_size});
       cache.use_tier(&tier->tier);
     }
-    if (!c.features.namespaces) return;
+    const SimFeatures& f = c.features;
+    const bool faults = f.preemptions || f.refusals || f.aborts || f.exceptions || f.lost_results;
+    if (!faults) book.max_times_again = c.limits.shield_after + 1;
+    if (!f.namespaces) return;
     for (std::byte salt : {std::byte{1}, std::byte{2}}) {
       const NamespaceField field{.type = NamespaceFieldType::kSalt, .bytes = {&salt, 1}};
       book.check(cache.intern({&field, 1}).has_value(), "a world has room for two namespaces");
