@@ -61,12 +61,13 @@ LoadResult load_with(const LoadRequest& request) {
   TransformerCache cache = cache_of<B, Format>(request);
   const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
   B backend(BackendConfig{.num_threads = threads, .isa = request.config.isa});
-  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, cache, backend.isa());
+  const std::vector<ModelMatrix> matrices = model_matrices(request.file, request.spec);
+  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, matrices, cache, backend.isa());
   if (request.config.strict_kernels) {
     if (auto fast = require_fast_kernels(request.file, uses); !fast) return Unexpected{std::move(fast.error())};
   }
   TensorReader tensors(request.file);
-  WeightLoader<B> loader(backend, request.file, request.config.progress);
+  WeightLoader<B> loader(backend, request.file, matrices, request.config.progress);
   const LoadWork work{[&backend](std::int64_t n, const IndexedTask& body) { backend.parallel(n, body); }, request.config.progress,
                       request.config.note};
   std::optional<PackedCache> saved = packed_cache_of(request, backend, work);
@@ -78,7 +79,7 @@ LoadResult load_with(const LoadRequest& request) {
   if (saved && !restored) saved->store(backend.packed_weights()->memory());
   return std::unique_ptr<LanguageModel>(
       std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(cache), std::move(backend), std::move(weights),
-                                               std::move(uses), needs_gated_rows<B>(request.file)));
+                                               std::move(uses), needs_gated_rows<B>(request.file, matrices)));
 }
 
 /// Calls fn.operator()<B, Format>() with the backend and the KV format that the config names. Errors: an unknown name.
@@ -186,7 +187,7 @@ Expected<std::vector<KernelUse>, LoadError> plan_kernel_uses(const Gguf& file, c
   const std::string best(isa_name(best_isa(detect_cpu_features())));
   return with_names<std::vector<KernelUse>>(request, [&]<Backend B, KVFormat Format>() -> Expected<std::vector<KernelUse>, LoadError> {
     const std::string isa = !B::kHasIsas ? "" : config.isa.empty() ? best : config.isa;
-    return plan_kernels<B, Format>(file, cache_of<B, Format>(request), isa);
+    return plan_kernels<B, Format>(file, model_matrices(file, spec), cache_of<B, Format>(request), isa);
   });
 }
 

@@ -36,7 +36,7 @@ Expected<std::optional<TokenId>, LoadError> read_id(const Gguf& file, std::strin
   if (!id) return Unexpected{id.error()};
   if (*id && **id >= vocab_size) {
     return Unexpected{file.error(std::string(key), "an id below " + std::to_string(vocab_size), std::to_string(**id),
-                                 "the file is damaged or was converted wrongly")};
+                                 "no token has this id: convert the model again with current tools, or take another file of it")};
   }
   return std::optional<TokenId>{*id};
 }
@@ -86,8 +86,13 @@ Expected<void, LoadError> read_lists(const Gguf& file, TokenizerData& data) {
   const auto merges = file.find<GgufStrings>("tokenizer.ggml.merges");
   if (!merges) return Unexpected{merges.error()};
   if (*merges) data.merges.assign((*merges)->begin(), (*merges)->end());
-  if (const auto read = read_numbers<float>(file, "tokenizer.ggml.scores", data.scores); !read) return read;
-  return read_numbers<std::uint8_t>(file, "tokenizer.ggml.token_type", data.types);
+  if (data.kind == TokenizerKind::kSpm) {  // merges have an order of their own: whatever scores their files hold is not read
+    if (const auto read = read_numbers<float>(file, "tokenizer.ggml.scores", data.scores); !read) return read;
+  }
+  constexpr TokenType kUndefined{0};  // says nothing, as a file without types
+  const auto read = read_numbers<std::uint8_t>(file, "tokenizer.ggml.token_type", data.types);
+  std::replace(data.types.begin(), data.types.end(), kUndefined, TokenType::kNormal);
+  return read;
 }
 
 Expected<void, LoadError> read_specials(const Gguf& file, TokenizerData& data) {

@@ -160,6 +160,7 @@ class DenseReference {
       rotate(keys.back(), t, layer);
       values.push_back(project(layer, "v", normed));
       Row block = times(tensor(name + "attn_output.weight"), attend(layer, q, keys, values));
+      if (model_.attn_output_bias) add(block, tensor(name + "attn_output.bias"));
       if (model_.post_norms) block = norm(block, tensor(name + "post_attention_norm.weight"));
       add(x, block);
       block = feed_forward(name, norm(x, tensor(name + "ffn_norm.weight")));
@@ -170,18 +171,22 @@ class DenseReference {
 
   Row feed_forward(const std::string& name, const Row& x) const {
     Row gate = times(tensor(name + "ffn_gate.weight"), x);
-    const Row up = times(tensor(name + "ffn_up.weight"), x);
+    Row up = times(tensor(name + "ffn_up.weight"), x);
+    if (model_.ffn_bias) add(gate, tensor(name + "ffn_gate.bias")), add(up, tensor(name + "ffn_up.bias"));
     for (std::size_t i = 0; i < gate.size(); ++i) {
       const double g = gate[i];
       const double silu = g / (1 + std::exp(-g));
       const double gelu = 0.5 * g * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (g + 0.044715 * g * g * g)));
       gate[i] = (is_gemma() ? gelu : silu) * up[i];
     }
-    return times(tensor(name + "ffn_down.weight"), gate);
+    Row out = times(tensor(name + "ffn_down.weight"), gate);
+    if (model_.ffn_bias) add(out, tensor(name + "ffn_down.bias"));
+    return out;
   }
 
   Row output(const Row& x) const {
     Row result = times(tensor(model_.tied ? "token_embd.weight" : "output.weight"), x);
+    if (model_.output_bias) add(result, tensor("output.bias"));
     for (double& value : result) value = capped(value, model_.final_soft_cap);
     return result;
   }

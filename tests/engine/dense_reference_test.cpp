@@ -100,6 +100,11 @@ TEST_CASE("engine.forward.large_key_biases_cost_no_kv_type_its_precision", "[eng
   }
 }
 
+TEST_CASE("engine.forward.biases_of_all_matrices_equal_the_dense_reference", "[engine]") {
+  check_equals_reference(with_every_bias(every_switch()));
+  check_equals_reference(with_every_bias(plain_model()));
+}
+
 TEST_CASE("engine.forward.a_file_without_a_period_has_that_of_its_architecture", "[engine]") {
   TinyModel model = every_switch();
   model.num_layers = 7, model.window_pattern = 0;
@@ -111,13 +116,16 @@ TEST_CASE("engine.forward.a_file_without_a_period_has_that_of_its_architecture",
 
 // A switch that the engine and the reference both ignored would pass the tests above.
 TEST_CASE("engine.forward.each_switch_changes_the_logits", "[engine]") {
-  const TinyModel model = every_switch();
+  const TinyModel model = with_every_bias(every_switch());
   const GgufWriter file = tiny_gguf(model);
   const auto got = engine_logits(TinyFile(file), tiny_config("reference"));
   const auto ids = some_ids(kNumIds);
   const double bound = rounding_bound(model, "f32");
   const std::vector<std::pair<const char*, std::function<void(TinyModel&)>>> switches{
       {"qkv bias", [](TinyModel& m) { m.qkv_bias = false; }},
+      {"attention output bias", [](TinyModel& m) { m.attn_output_bias = false; }},
+      {"feed-forward bias", [](TinyModel& m) { m.ffn_bias = false; }},
+      {"output bias", [](TinyModel& m) { m.output_bias = false; }},
       {"qk norm", [](TinyModel& m) { m.qk_norm = false; }},
       {"post norms", [](TinyModel& m) { m.post_norms = false; }},
       {"window", [](TinyModel& m) { m.window = 0; }},

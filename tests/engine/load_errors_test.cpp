@@ -62,10 +62,7 @@ TEST_CASE("engine.load.missing_tensors_are_counted_and_the_first_five_named", "[
 }
 
 TEST_CASE("engine.load.tensors_that_the_architecture_requires", "[engine]") {
-  TinyModel model = biased_model();
-  model.qkv_bias = false;
-  check_error(model, "6 tensors", "in the file", "blk.0.attn_q.bias");
-  model = every_switch();
+  TinyModel model = every_switch();
   model.qk_norm = false;
   check_error(model, "10 tensors", "in the file", "blk.0.attn_q_norm.weight");
 }
@@ -121,6 +118,22 @@ TEST_CASE("engine.load.sizes_must_be_possible", "[engine]") {
     INFO(item);
     check_error(with_metadata_of(model), item, wanted, "");
   }
+}
+
+TEST_CASE("engine.load.only_the_damaged_are_called_damaged", "[engine]") {
+  GgufWriter experts = tiny_gguf({});
+  experts.number("llama.expert_count", std::uint32_t{8});
+  TinyModel wide;
+  wide.head_dim = 520;
+  GgufWriter shape = tiny_gguf({});
+  auto& norm = tensor_of(shape, "output_norm.weight");
+  norm.dims[0] = 15, norm.data.resize(60);
+  for (const GgufWriter& writer : {experts, with_metadata_of(wide), shape}) {
+    INFO(load_error(writer).to_string());
+    CHECK_FALSE(contains(load_error(writer).hint, "damaged"));
+  }
+  CHECK(contains(load_error(experts).hint, "not supported"));
+  CHECK(contains(load_error(with_metadata_of(wide)).hint, "not supported"));
 }
 
 TEST_CASE("engine.load.unknown_settings_are_named", "[engine]") {

@@ -56,6 +56,12 @@ inline TinyModel biased_model() {
   return model;
 }
 
+/// A bias behind every matrix.
+inline TinyModel with_every_bias(TinyModel model) {
+  model.qkv_bias = model.attn_output_bias = model.ffn_bias = model.output_bias = true;
+  return model;
+}
+
 /// Weights that CPUs multiply as codes, on every path with whole and broken tiles of rows.
 inline TinyModel quantised_model() {
   TinyModel model = biased_model();

@@ -116,7 +116,9 @@ std::vector<CraftedFile> crafted_metadata() {
       with_value("bool_2", 7, "\2", "another number"),
       with_array("array_type_13", 13, 1, "x", "13"),
       with_array("array_type_max", 0xffffffffu, 1, "x", "4294967295"),
-      with_array("array_nested", 9, 1, length_then(4, "x"), "array of arrays"),
+      with_array("nested_type_13", 9, 1, std::string("\xd\0\0\0", 4) + length_then(1, "x"), "13"),
+      with_array("nested_count_max", 9, kMax64, "x", "18446744073709551615"),
+      with_array("nested_beyond_file", 9, 1, std::string("\0\0\0\0", 4) + length_then(100'000, "x"), "100000"),
       with_array("array_count_2_62", 0, std::uint64_t{1} << 62, "x", "4611686018427387904"),
       with_array("array_count_max", 4, kMax64, "x", "18446744073709551615"),
       with_array("array_bytes_wrap", 10, (std::uint64_t{1} << 61) + 1, "12345678", "2305843009213693953"),
@@ -132,7 +134,8 @@ std::vector<CraftedFile> crafted_metadata() {
       with_alignment<std::uint32_t>("alignment_48", 48, "48"),
       with_alignment<std::uint32_t>("alignment_2_17", 131'072, "131072"),
       with_alignment<std::uint32_t>("alignment_2_31", 1u << 31, "2147483648"),
-      with_alignment<std::uint64_t>("alignment_u64", 32, "u64"),
+      with_alignment<std::uint64_t>("alignment_2_32", std::uint64_t{1} << 32, "4294967296"),
+      with_alignment<float>("alignment_32_and_a_half", 32.5f, "float"),
       with_alignment<std::int32_t>("alignment_negative", -32, "i32"),
   };
 }

@@ -4,6 +4,7 @@
 #include "loader/temp_dir.hpp"
 #include "support/catch.hpp"
 
+#include <cmath>
 #include <limits>
 
 namespace kvpage_test {
@@ -26,7 +27,8 @@ void check_number(T value) {
   CHECK(*model.get<T>("n") == value);
   CHECK(model.get<std::int64_t>("n").has_value() == kvpage::checked_cast<std::int64_t>(value).has_value());
   CHECK(model.get<std::uint8_t>("n").has_value() == kvpage::checked_cast<std::uint8_t>(value).has_value());
-  CHECK_FALSE(model.get<float>("n"));
+  CHECK(*model.get<float>("n") == static_cast<float>(value));
+  CHECK(model.get<bool>("n").has_value() == (value == 0 || value == 1));
   CHECK_FALSE(model.get<std::string_view>("n"));
 }
 
@@ -55,6 +57,58 @@ TEST_CASE("loader.values.floats_bools_and_texts", "[loader]") {
   CHECK(*model.get<std::string_view>("general.architecture") == "llama");
 }
 
+TEST_CASE("loader.values.a_number_is_read_from_every_type_that_states_it", "[loader]") {
+  GgufWriter writer = right_file();
+  writer.number("whole", 2048.0f).number("wide", -3.0).number("half", 0.5f).number("huge", 0x1p80).number("nan", std::nan(""));
+  writer.number("yes", true).number("one", std::uint8_t{1}).number("zero", 0.0f).number("two", std::int32_t{2});
+  writer.numbers<bool>("flags", {true, false}).numbers<std::uint16_t>("ones", {1, 0}).numbers<float>("wholes", {3.0f, -4.0f});
+  const Gguf model = open_written(writer);
+  CHECK(*model.get<std::uint32_t>("whole") == 2048);
+  CHECK(*model.get<std::int8_t>("wide") == -3);
+  CHECK_FALSE(model.get<std::uint8_t>("wide"));
+  for (const char* key : {"half", "huge", "nan", "general.architecture"}) {
+    INFO(key);
+    CHECK_FALSE(model.get<std::int64_t>(key));
+    CHECK_FALSE(model.get<bool>(key));
+  }
+  CHECK(*model.get<std::uint32_t>("yes") == 1);
+  CHECK(*model.get<float>("yes") == 1.0f);
+  CHECK(*model.get<bool>("one"));
+  CHECK_FALSE(*model.get<bool>("zero"));
+  CHECK_FALSE(model.get<bool>("two"));
+  CHECK((*model.get<GgufNumbers<std::int32_t>>("flags"))[0] == 1);
+  CHECK((*model.get<GgufNumbers<bool>>("ones"))[0]);
+  CHECK((*model.get<GgufNumbers<std::int64_t>>("wholes"))[1] == -4);
+}
+
+TEST_CASE("loader.values.arrays_of_arrays_are_passed_by", "[loader]") {
+  const auto nested = [](int depth) {
+    std::string bytes;  // depth - 1 arrays of one array each, then three bytes
+    for (int i = 1; i < depth; ++i) put(bytes, kGgufArray), put(bytes, std::uint64_t{1});
+    put(bytes, gguf_type_number<std::uint8_t>()), put(bytes, std::uint64_t{3});
+    return bytes + "abc";
+  };
+  const Gguf model = open_written(right_file().raw("nested", kGgufArray, nested(16)).number("behind", std::uint32_t{5}));
+  CHECK(*model.get<std::uint32_t>("behind") == 5);
+  CHECK_FALSE(model.get<GgufNumbers<std::uint8_t>>("nested"));
+  CHECK_FALSE(model.get<GgufStrings>("nested"));
+  CHECK(model.get<std::uint32_t>("nested").error().found == "a value of type array of array");
+
+  const TempDir dir;
+  right_file().raw("nested", kGgufArray, nested(17)).write(dir / "deep.gguf");
+  const auto deep = Gguf::open(dir / "deep.gguf");
+  REQUIRE_FALSE(deep);
+  CHECK(deep.error().item == "key 'nested'");
+  CHECK(deep.error().hint.find("limits") != std::string::npos);
+}
+
+TEST_CASE("loader.values.the_alignment_may_be_of_any_integer_type", "[loader]") {
+  GgufWriter writer = right_file();
+  writer.alignment = 64;
+  writer.number("general.alignment", std::uint64_t{64});
+  CHECK(open_written(writer).find_tensor("second")->data.size() == 108);
+}
+
 TEST_CASE("loader.values.arrays_are_views", "[loader]") {
   GgufWriter writer = right_file();
   writer.numbers<std::uint8_t>("small", {1, 2, 255}).numbers<std::int32_t>("signed", {-1, 5}).numbers<double>("doubles", {0.5, -4});
@@ -67,7 +121,9 @@ TEST_CASE("loader.values.arrays_are_views", "[loader]") {
   CHECK((*small)[2] == 255);
   CHECK((*model.get<GgufNumbers<std::int64_t>>("signed"))[0] == -1);
   CHECK_FALSE(model.get<GgufNumbers<std::uint32_t>>("signed"));
-  CHECK_FALSE(model.get<GgufNumbers<float>>("signed"));
+  CHECK((*model.get<GgufNumbers<float>>("signed"))[0] == -1.0f);
+  CHECK_FALSE(model.get<GgufNumbers<bool>>("signed"));
+  CHECK_FALSE(model.get<GgufNumbers<std::int32_t>>("doubles"));
   CHECK((*model.get<GgufNumbers<float>>("doubles"))[1] == -4.0f);
   CHECK((*model.get<GgufNumbers<bool>>("bools"))[0]);
   CHECK_FALSE((*model.get<GgufNumbers<bool>>("bools"))[1]);

@@ -68,12 +68,18 @@ class StreamingGgufReader {
     return text;
   }
 
-  void elements(std::uint64_t type, std::uint64_t count) {
+  void elements(std::uint64_t type, std::uint64_t count, int depth = 1) {
     static const std::map<std::uint64_t, int> widths{{0, 1}, {1, 1}, {2, 2}, {3, 2}, {4, 4}, {5, 4}, {6, 4}, {10, 8}, {11, 8}, {12, 8}};
     if (type == 8) {
       for (std::uint64_t i = 0; i < count; ++i) skip(number(8));
     } else if (type == 7) {
       for (std::uint64_t i = 0; i < count; ++i) require(number(1) < 2, "a bool is 0 or 1");
+    } else if (type == 9) {
+      require(depth < 16, "arrays in at most 16 arrays");
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t inner = number(4);
+        elements(inner, number(8), depth + 1);
+      }
     } else {
       require(widths.count(type) == 1, "type of a value");
       skip(Wide{count} * static_cast<Wide>(widths.at(type)));
@@ -85,15 +91,15 @@ class StreamingGgufReader {
     require(keys_.insert(key).second, "each key once");
     std::uint64_t type = number(4);
     if (key == "general.alignment") {
-      require(type == 4, "the alignment is a u32");
-      alignment_ = number(4);
+      static const std::map<std::uint64_t, int> widths{{0, 1}, {1, 1}, {2, 2}, {3, 2}, {4, 4}, {5, 4}, {10, 8}, {11, 8}};
+      require(widths.count(type) == 1, "the alignment is an integer");
+      alignment_ = number(widths.at(type));
       require(alignment_ >= 8 && alignment_ <= 65536 && (alignment_ & (alignment_ - 1)) == 0, "the alignment is a power of two");
       return;
     }
     std::uint64_t count = 1;
     if (type == 9) {
       type = number(4);
-      require(type != 9, "no array of arrays");
       count = number(8);
     }
     elements(type, count);

@@ -33,6 +33,9 @@ struct TinyModel {
   float rope_base = 10'000;
   float norm_epsilon = 1e-5f;
   bool qkv_bias = false;
+  bool attn_output_bias = false;
+  bool ffn_bias = false;
+  bool output_bias = false;
   bool qk_norm = false;
   bool post_norms = false;
   bool tied = true;
@@ -125,6 +128,7 @@ inline void add_tiny_layer(TinyTensors& tensors, const TinyModel& model, std::ui
     tensors.vector(name("attn_k.bias"), kv, 0, 0.5f);
     tensors.vector(name("attn_v.bias"), kv, 0, 0.5f);
   }
+  if (model.attn_output_bias) tensors.vector(name("attn_output.bias"), model.hidden, 0, 0.5f);
   if (model.qk_norm) {
     tensors.vector(name("attn_q_norm.weight"), model.head_dim, 1, 0.25f);
     tensors.vector(name("attn_k_norm.weight"), model.head_dim, 1, 0.25f);
@@ -134,6 +138,11 @@ inline void add_tiny_layer(TinyTensors& tensors, const TinyModel& model, std::ui
   tensors.matrix(name("ffn_gate.weight"), model.ffn, model.hidden, *model.format);
   tensors.matrix(name("ffn_up.weight"), model.ffn, model.hidden, *model.format);
   tensors.matrix(name("ffn_down.weight"), model.hidden, model.ffn, *model.format);
+  if (model.ffn_bias) {
+    tensors.vector(name("ffn_gate.bias"), model.ffn, 0, 0.5f);
+    tensors.vector(name("ffn_up.bias"), model.ffn, 0, 0.5f);
+    tensors.vector(name("ffn_down.bias"), model.hidden, 0, 0.5f);
+  }
   if (model.post_norms) tensors.vector(name("post_ffw_norm.weight"), model.hidden, 1, 0.25f);
 }
 
@@ -147,6 +156,7 @@ inline GgufWriter tiny_gguf(const TinyModel& model) {
   for (std::uint32_t layer = 0; layer < model.num_layers; ++layer) add_tiny_layer(tensors, model, layer);
   tensors.vector("output_norm.weight", model.hidden, 1, 0.25f);
   if (!model.tied) tensors.matrix("output.weight", model.vocab_size, model.hidden, *model.format);
+  if (model.output_bias) tensors.vector("output.bias", model.vocab_size, 0, 0.5f);
   return writer;
 }
 

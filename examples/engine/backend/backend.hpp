@@ -38,6 +38,8 @@ struct GatedRows {
   float* up = nullptr;      // [num_rows, ffn_size] or null
   std::int64_t stride = 0;  ///< floats from one row to the next
   GateActivation activation = GateActivation::kSilu;
+  const float* gate_bias = nullptr;  // [ffn_size] or null
+  const float* up_bias = nullptr;    // [ffn_size] or null
 };
 
 /// Gets bytes of a weight that the backend will not read again.
@@ -58,8 +60,8 @@ using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
 ///  - `project_heads(input, HeadsArgs)`: queries, and keys and values in their pages; in one launch or in several, with the same bits;
 ///  - `argmax(weight, input, best)` if `has_argmax(weight)`: the maximum of each row of `matmul`, which is not stored;
-///  - `gated_matmul(gate, up, input, rows, next, out)`: activation(x * gate^T) * (x * up^T) as the input of `next`. The buffers of `rows`
-///    may be null if `multiplies_codes` holds for all three;
+///  - `gated_matmul(gate, up, input, rows, next, out)`: activation(x * gate^T + bias) * (x * up^T + bias) as the input of `next`. The
+///    buffers of `rows` may be null if `multiplies_codes` holds for all three and there are no biases;
 ///  - `isa()`: name of the instruction set, or empty; `stats()`: launches are counted there until the transformer starts anew;
 ///  - `parallel(n, body)`: LanguageModel::parallel;
 ///  - `kernel_name(view)`, `slow_reason(view)` (empty: it is not slow), `multiplies_codes(view or weight)`, `weight_bytes(weight)`,

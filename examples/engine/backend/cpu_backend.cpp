@@ -66,7 +66,8 @@ Status CpuBackend::gated_matmul(const Weight& gate, const Weight& up, const Inpu
                                 Input& out) {
   const std::int64_t num_rows = input.rows.num_rows;
   const std::int64_t cols = gate.rows;
-  if (gate.packed.data != nullptr && up.packed.data != nullptr) {
+  const bool has_bias = rows.gate_bias != nullptr || rows.up_bias != nullptr;  // rare: no kernel fuses it
+  if (!has_bias && gate.packed.data != nullptr && up.packed.data != nullptr) {
     PackedGluArgs args{.gate = gate.packed, .up = up.packed, .input = input.rows, .activation = rows.activation};
     if (multiplies_codes(next)) args.quantized_out = place_rows(out, num_rows, cols);
     else args.out = rows.gate, args.out_stride = rows.stride;
@@ -74,8 +75,8 @@ Status CpuBackend::gated_matmul(const Weight& gate, const Weight& up, const Inpu
     stats_.add_gemm(weight_bytes(gate) + weight_bytes(up));
     return gemm_glu(*cpu_, args);
   }
-  if (const Status status = matmul(gate, input, nullptr, rows.gate, rows.stride, false); !status.ok()) return status;
-  if (const Status status = matmul(up, input, nullptr, rows.up, rows.stride, false); !status.ok()) return status;
+  if (const Status status = matmul(gate, input, rows.gate_bias, rows.gate, rows.stride, false); !status.ok()) return status;
+  if (const Status status = matmul(up, input, rows.up_bias, rows.up, rows.stride, false); !status.ok()) return status;
   const Status gated = glu(*cpu_, {.gate = rows.gate, .gate_stride = rows.stride, .up = rows.up, .up_stride = rows.stride,
                                    .out = rows.gate, .out_stride = rows.stride, .num_rows = num_rows, .dim = cols,
                                    .activation = rows.activation});

@@ -90,8 +90,8 @@ class ReferenceBackend {
                             .out = out, .out_stride = out_stride, .accumulate = accumulate});
   }
   Status gated_matmul(const Weight& gate, const Weight& up, const Input& input, const GatedRows& rows, const Weight& /*next*/, Input& out) {
-    if (const Status status = matmul(gate, input, nullptr, rows.gate, rows.stride, false); !status.ok()) return status;
-    if (const Status status = matmul(up, input, nullptr, rows.up, rows.stride, false); !status.ok()) return status;
+    if (const Status status = matmul(gate, input, rows.gate_bias, rows.gate, rows.stride, false); !status.ok()) return status;
+    if (const Status status = matmul(up, input, rows.up_bias, rows.up, rows.stride, false); !status.ok()) return status;
     out = {rows.gate, rows.stride, input.num_rows};
     return reference::glu({.gate = rows.gate, .gate_stride = rows.stride, .up = rows.up, .up_stride = rows.stride, .out = rows.gate,
                            .out_stride = rows.stride, .num_rows = input.num_rows, .dim = gate.rows, .activation = rows.activation});

@@ -39,8 +39,8 @@ class Gguf {
   const GgufTensor* find_tensor(std::string_view name) const noexcept;
 
   /// The value of `key` as a T: an integer type, float, bool, std::string_view, GgufStrings or GgufNumbers<T>.
-  /// Integers of any stored width are taken if they fit T. Empty if there is no such key.
-  /// Errors: the value has another type, or does not fit.
+  /// A number is taken from any stored type if T has that value. Empty if there is no such key.
+  /// Errors: the value has no such meaning, or does not fit.
   template <class T>
   Expected<std::optional<T>, LoadError> find(std::string_view key) const {
     const GgufEntry* entry = parts_.front().header.find_entry(key);

@@ -59,6 +59,7 @@ struct GgufLimits {
   static constexpr std::uint64_t kMaxTensors = 65'536;
   static constexpr std::uint64_t kMaxKeyBytes = 65'535;
   static constexpr std::uint64_t kMaxTensorNameBytes = 64;
+  static constexpr int kMaxArrayDepth = 16;  ///< arrays in arrays
   static constexpr std::uint32_t kMinAlignment = 8;
   static constexpr std::uint32_t kMaxAlignment = 65'536;
   static constexpr std::uint32_t kDefaultAlignment = 32;

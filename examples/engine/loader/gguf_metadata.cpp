@@ -40,13 +40,16 @@ GgufParser::Done GgufParser::parse_preamble() {
     const std::uint32_t found = version->for_message();
     const bool big_endian = (found & 0xffffu) == 0 && found != 0;
     return fail(version_item, "2 or 3", std::to_string(found),
-                big_endian ? "this is a big-endian file: convert it to little-endian" : "convert the model with current tools");
+                big_endian  ? "this is a big-endian file: convert it to little-endian"
+                : found > 3 ? "the file is of a newer format than this program reads, or damaged"
+                            : "convert the model with current tools");
   }
   header_.version = *known_version;
 
   const auto count = [this](const GgufItem& item, std::uint64_t most, std::uint64_t min_bytes) {
-    return number<std::uint64_t>(item, "a count that the bytes left can hold,", 0, std::min(most, reader_.left_bytes() / min_bytes),
-                                 kDamagedHint);
+    const std::uint64_t held = reader_.left_bytes() / min_bytes;
+    return number<std::uint64_t>(item, held < most ? "a count that the bytes left can hold," : "a count", 0, std::min(most, held),
+                                 held < most ? kDamagedHint : kBeyondLimitsHint);
   };
   const auto num_tensors = count({"the number of tensors at offset", {}, 8}, GgufLimits::kMaxTensors, kMinTensorBytes);
   if (!num_tensors) return Unexpected{num_tensors.error()};
@@ -89,16 +92,37 @@ Expected<GgufValue, LoadError> GgufParser::parse_value(const GgufItem& item) {
   return GgufValue{type, type, 1, std::as_bytes(std::span{value->data(), value->size()})};
 }
 
-Expected<GgufValue, LoadError> GgufParser::parse_array(const GgufItem& item) {
+Expected<GgufValue, LoadError> GgufParser::parse_array(const GgufItem& item, int depth) {
   const auto number_of_type = number<std::uint32_t>(item, "an element type", 0, kLastType, kDamagedHint);
   if (!number_of_type) return Unexpected{number_of_type.error()};
   const auto element_type = static_cast<GgufType>(*number_of_type);
-  if (element_type == GgufType::kArray) return fail(item, "an array of plain values", "an array of arrays", std::string{kDamagedHint});
+  if (element_type == GgufType::kArray) return skip_arrays(item, depth);
   const auto count = reader_.read<std::uint64_t>();
   if (!count) return cut(item, count.error());
   auto value = parse_elements(item, element_type, *count);
   if (value) value->type = GgufType::kArray;
   return value;
+}
+
+/// An array of arrays: checked and passed by, for no key that is read has one.
+Expected<GgufValue, LoadError> GgufParser::skip_arrays(const GgufItem& item, int depth) {
+  constexpr std::uint64_t kMinArrayBytes = 4 + 8;  // element type, count
+  if (depth == GgufLimits::kMaxArrayDepth) {
+    return fail(item, "arrays in at most " + std::to_string(depth) + " arrays", "deeper ones", std::string{kBeyondLimitsHint});
+  }
+  const auto stated = reader_.read<std::uint64_t>();
+  if (!stated) return cut(item, stated.error());
+  const auto count = stated->in_range(0, reader_.left_bytes() / kMinArrayBytes);
+  if (!count) {
+    return fail(item, "at most " + std::to_string(reader_.left_bytes() / kMinArrayBytes) + " arrays in the bytes left",
+                std::to_string(stated->for_message()), std::string{kDamagedHint});
+  }
+  const auto begin = static_cast<std::size_t>(reader_.offset_bytes());
+  for (std::uint64_t i = 0; i < *count; ++i) {
+    if (const auto element = parse_array(item, depth + 1); !element) return Unexpected{element.error()};
+  }
+  const auto end = static_cast<std::size_t>(reader_.offset_bytes());
+  return GgufValue{GgufType::kArray, GgufType::kArray, *count, bytes_.subspan(begin, end - begin)};
 }
 
 Expected<GgufValue, LoadError> GgufParser::parse_elements(const GgufItem& item, GgufType element_type,
@@ -133,15 +157,12 @@ GgufParser::Done GgufParser::take_alignment() {
   const GgufEntry* entry = header_.find_entry(kAlignmentKey);
   if (entry == nullptr) return {};
   const GgufItem item{"key", kAlignmentKey};
-  if (entry->value.type != GgufType::kU32) {
-    return fail(item, "a u32", "a value of type " + entry->value.type_name(), std::string{kDamagedHint});
+  const auto stated = integer_as<std::uint64_t>(entry->value.type, entry->value.bytes);
+  if (!stated) return fail(item, "a number", "a value of type " + entry->value.type_name(), std::string{kDamagedHint});
+  if (*stated < GgufLimits::kMinAlignment || *stated > GgufLimits::kMaxAlignment || !std::has_single_bit(*stated)) {
+    return fail(item, "a power of two from 8 to 65536", std::to_string(*stated), std::string{kDamagedHint});
   }
-  const Untrusted<std::uint32_t> stated{load_little_endian<std::uint32_t>(entry->value.bytes)};
-  const auto alignment = stated.in_range(GgufLimits::kMinAlignment, GgufLimits::kMaxAlignment);
-  if (!alignment || !std::has_single_bit(*alignment)) {
-    return fail(item, "a power of two from 8 to 65536", std::to_string(stated.for_message()), std::string{kDamagedHint});
-  }
-  header_.alignment = *alignment;
+  header_.alignment = static_cast<std::uint32_t>(*stated);
   return {};
 }
 

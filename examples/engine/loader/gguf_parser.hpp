@@ -37,7 +37,8 @@ class GgufParser {
   Done parse_metadata();
   Expected<GgufEntry, LoadError> parse_entry(std::uint64_t position);
   Expected<GgufValue, LoadError> parse_value(const GgufItem& item);
-  Expected<GgufValue, LoadError> parse_array(const GgufItem& item);
+  Expected<GgufValue, LoadError> parse_array(const GgufItem& item, int depth = 1);
+  Expected<GgufValue, LoadError> skip_arrays(const GgufItem& item, int depth);
   Expected<GgufValue, LoadError> parse_elements(const GgufItem& item, GgufType element_type, Untrusted<std::uint64_t> count);
   Done take_alignment();
 
@@ -74,6 +75,8 @@ class GgufParser {
   std::vector<Untrusted<std::uint64_t>> offsets_bytes_;  // [num_tensors], from the start of the data section
 };
 
+/// For what the format allows, but no file of a model that runs here needs.
+inline constexpr std::string_view kBeyondLimitsHint = "the file goes beyond the limits of this program: it cannot be loaded";
 inline constexpr std::string_view kDamagedHint = "the file is damaged or was written by a faulty tool: download it again";
 
 }  // namespace kvpage::engine

@@ -48,7 +48,7 @@ inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {
 /// One metadata value, checked by the parser and not copied out of the map.
 struct GgufValue {
   GgufType type{};
-  GgufType element_type{};           ///< of an array; else equal to `type`
+  GgufType element_type{};           ///< of an array; else equal to `type`; kArray for an array of arrays, which nothing reads
   std::uint64_t count = 1;           ///< values in `bytes`
   std::span<const std::byte> bytes;  ///< the text of a string, the numbers, or the elements as stored
 
@@ -59,7 +59,14 @@ struct GgufValue {
   }
 };
 
-/// The number in `bytes` as a T, if its type is an integer type and it fits.
+/// The floating-point number in `bytes`, if its type is one.
+constexpr std::optional<double> real_as(GgufType type, std::span<const std::byte> bytes) noexcept {
+  if (type == GgufType::kFloat) return static_cast<double>(std::bit_cast<float>(load_little_endian<std::uint32_t>(bytes)));
+  if (type == GgufType::kDouble) return std::bit_cast<double>(load_little_endian<std::uint64_t>(bytes));
+  return std::nullopt;
+}
+
+/// The number in `bytes` as a T, whatever type stores it, if T has that very value: 2048.0 is 2048, true is 1, 0.5 is none.
 template <StoredInteger T>
 constexpr std::optional<T> integer_as(GgufType type, std::span<const std::byte> bytes) noexcept {
   const auto fit = [](std::integral auto value) -> std::optional<T> {
@@ -75,15 +82,29 @@ constexpr std::optional<T> integer_as(GgufType type, std::span<const std::byte> 
     case GgufType::kI32: return fit(load_little_endian<std::int32_t>(bytes));
     case GgufType::kU64: return fit(load_little_endian<std::uint64_t>(bytes));
     case GgufType::kI64: return fit(load_little_endian<std::int64_t>(bytes));
+    case GgufType::kBool: return fit(load_little_endian<std::uint8_t>(bytes));
+    case GgufType::kFloat:
+    case GgufType::kDouble: break;
     default: return std::nullopt;
   }
+  const double real = *real_as(type, bytes);
+  const bool in_64_bits = real > -0x1p63 && real < 0x1p63;  // false for NaN
+  if (!in_64_bits || static_cast<double>(static_cast<std::int64_t>(real)) != real) return std::nullopt;
+  return fit(static_cast<std::int64_t>(real));
 }
 
-/// The number in `bytes` as a float, if its type is a floating-point type.
+/// The number in `bytes` as the nearest float, whatever type stores it.
 constexpr std::optional<float> float_as(GgufType type, std::span<const std::byte> bytes) noexcept {
-  if (type == GgufType::kFloat) return std::bit_cast<float>(load_little_endian<std::uint32_t>(bytes));
-  if (type == GgufType::kDouble) return static_cast<float>(std::bit_cast<double>(load_little_endian<std::uint64_t>(bytes)));
+  if (const auto real = real_as(type, bytes)) return static_cast<float>(*real);
+  if (const auto number = integer_as<std::int64_t>(type, bytes)) return static_cast<float>(*number);
+  if (const auto number = integer_as<std::uint64_t>(type, bytes)) return static_cast<float>(*number);
   return std::nullopt;
+}
+
+/// The truth in `bytes`: a bool, or a number that is 0 or 1.
+constexpr std::optional<bool> bool_as(GgufType type, std::span<const std::byte> bytes) noexcept {
+  const auto number = integer_as<std::int64_t>(type, bytes);
+  return number && (*number == 0 || *number == 1) ? std::optional<bool>{*number == 1} : std::nullopt;
 }
 
 }  // namespace kvpage::engine

@@ -80,7 +80,7 @@ class GgufNumbers {
     const std::size_t width = gguf_type_info(value_.element_type).bytes;
     const auto element = value_.bytes.subspan(i * width, width);
     if constexpr (std::is_same_v<T, bool>) {
-      return value_.element_type == GgufType::kBool ? std::optional<bool>{element[0] != std::byte{0}} : std::nullopt;
+      return bool_as(value_.element_type, element);
     } else if constexpr (std::is_floating_point_v<T>) {
       return float_as(value_.element_type, element);
     } else {
@@ -91,7 +91,8 @@ class GgufNumbers {
   GgufValue value_;
 };
 
-/// How a metadata value becomes a `T`: `kWanted` for error texts, and `from(value)`, empty if it cannot.
+/// How a metadata value becomes a `T`: `wanted()` for error texts, and `from(value)`, empty if it cannot. Writers disagree about the
+/// types of numbers, so a number is taken from any type that states the same value; texts and arrays are not numbers.
 template <class T>
 struct GgufConversion;
 
@@ -105,17 +106,14 @@ struct GgufConversion<T> {
 
 template <>
 struct GgufConversion<float> {
-  static std::string wanted() { return "a floating-point number"; }
+  static std::string wanted() { return "a number"; }
   static std::optional<float> from(const GgufValue& value) noexcept { return float_as(value.type, value.bytes); }
 };
 
 template <>
 struct GgufConversion<bool> {
   static std::string wanted() { return "a bool"; }
-  static std::optional<bool> from(const GgufValue& value) noexcept {
-    if (value.type != GgufType::kBool) return std::nullopt;
-    return value.bytes[0] != std::byte{0};
-  }
+  static std::optional<bool> from(const GgufValue& value) noexcept { return bool_as(value.type, value.bytes); }
 };
 
 template <>

@@ -4,6 +4,7 @@
 #include "engine/backend/backend.hpp"
 #include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/model_matrices.hpp"
 #include "engine/model/transformer_cache.hpp"
 
 #include <algorithm>
@@ -12,27 +13,34 @@
 
 namespace kvpage::engine {
 
-/// Whether some matrix of the file wants floats where others take codes: then the rows between gate, up and down are kept as floats.
+/// Whether the rows between gate, up and down are kept as floats: some matrix wants floats where others take codes, or there are biases.
 template <Backend B>
-bool needs_gated_rows(const Gguf& file) {
-  return std::any_of(file.tensors().begin(), file.tensors().end(),
-                     [](const GgufTensor& tensor) { return !tensor.is_vector() && !B::multiplies_codes(tensor.view()); });
+bool needs_gated_rows(const Gguf& file, const std::vector<ModelMatrix>& matrices) {
+  const auto is_bias = [](const GgufTensor& tensor) {
+    return tensor.name.ends_with(".ffn_gate.bias") || tensor.name.ends_with(".ffn_up.bias");
+  };
+  return std::any_of(file.tensors().begin(), file.tensors().end(), is_bias) ||
+         std::any_of(matrices.begin(), matrices.end(), [](const ModelMatrix& matrix) { return !B::multiplies_codes(matrix.view); });
+}
+
+/// Norms, biases and the like as floats.
+inline std::int64_t vector_bytes_of(const Gguf& file) {
+  std::int64_t bytes = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.is_vector()) bytes += tensor.num_elements() * static_cast<std::int64_t>(sizeof(float));
+  }
+  return bytes;
 }
 
 /// The kernels of backend B with instruction set `isa` (empty if B knows none).
 template <Backend B, KVFormat Format>
-std::vector<KernelUse> plan_kernels(const Gguf& file, const TransformerCache& cache, std::string_view isa) {
+std::vector<KernelUse> plan_kernels(const Gguf& file, const std::vector<ModelMatrix>& matrices, const TransformerCache& cache,
+                                    std::string_view isa) {
   using KV = typename B::template KV<Format>;
   std::vector<KernelUse> uses;
-  std::int64_t vector_bytes = 0;
-  for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.is_vector()) {
-      vector_bytes += tensor.num_elements() * static_cast<std::int64_t>(sizeof(float));
-      continue;
-    }
-    const WeightView view = tensor.view();
+  for (const auto& [tensor, view] : matrices) {
     const std::int64_t packed = B::packed_weight_bytes(view);
-    uses.push_back({std::string(tensor.name), "gemm", B::kernel_name(view), std::string(isa), packed > 0 ? packed : std::ssize(tensor.data),
+    uses.push_back({tensor, "gemm", B::kernel_name(view), std::string(isa), packed > 0 ? packed : view.rows * view.row_bytes,
                     B::slow_reason(view), packed == 0});
   }
   const auto add = [&](std::string item, std::string operation, std::string kernel, std::int64_t bytes = 0, std::string reason = {}) {
@@ -40,7 +48,7 @@ std::vector<KernelUse> plan_kernels(const Gguf& file, const TransformerCache& ca
   };
   const std::string vectors(B::kVectorKernels);
   add("token_embd.weight", "embedding", "rows decoded");
-  add("norms and biases", "rms_norm", vectors, vector_bytes);
+  add("norms and biases", "rms_norm", vectors, vector_bytes_of(file));
   for (const char* operation : {"rope", "activation"}) add("(activations)", operation, vectors);
   const KVDemand one_page{.context_tokens = cache.shape.block_size};
   const std::int64_t kv_bytes = plan_bytes<KV>(cache.shape, cache.groups.window_tokens, one_page).bytes_per_token;

@@ -1,8 +1,8 @@
 #include "engine/model/packed_layout.hpp"
 
 #include "engine/backend/shipped_kernels.hpp"
+#include "engine/model/model_matrices.hpp"
 #include "engine/model/packed_weights.hpp"
-#include "engine/model/transformer_weights.hpp"
 
 #include <kvpage/kernels/gemm/panel_layout.hpp>
 
@@ -34,19 +34,15 @@ std::string_view bytes_of(const T& value) {
 }  // namespace
 
 Hash128 packed_layout(const Gguf& file, const ModelSpec& spec) {
-  struct NoWeight {};
   std::string text(bytes_of(kPanelLayoutVersion));
-  const auto record = [&text](const std::string& name, const WeightView& view) {
+  for (const auto& [tensor, view] : model_matrices(file, spec)) {
     const std::int64_t bytes = packed_weight_bytes(view);
     // Names end in a zero, which none of them contains.
-    text.append(name).push_back('\0');
+    text.append(tensor).push_back('\0');
     text.append(view.format->name).push_back('\0');
     for (const std::int64_t number : {view.rows, view.cols, bytes}) text.append(bytes_of(number));
     if (bytes > 0) text.append(bytes_of(sample_panel(**shipped_kernels(*view.format))));
-    return NoWeight{};
-  };
-  TensorReader tensors(file);
-  static_cast<void>(TransformerWeightsReader<NoWeight, const decltype(record)>(spec, tensors, record).read());
+  }
   return hash128(std::as_bytes(std::span(text)));
 }
 

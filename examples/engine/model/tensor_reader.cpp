@@ -29,7 +29,7 @@ const GgufTensor* TensorReader::find(const std::string& name, std::int64_t rows,
   used_.insert(name);
   if (tensor->num_rows() != rows || tensor->row_length() != cols) {
     fail(file_.error("tensor " + name, "shape [" + std::to_string(cols) + ", " + std::to_string(rows) + "]", tensor->shape_text(),
-                     "the sizes in the metadata and the tensors disagree: the file is damaged"));
+                     "the sizes in the metadata and the tensors disagree: convert the model again, or take another file of it"));
     return nullptr;
   }
   return tensor;
@@ -57,7 +57,8 @@ std::vector<float> TensorReader::divisors(const std::string& name, std::int64_t 
   std::vector<float> values = vector(name, size, presence);
   for (const float value : values) {
     if (std::isfinite(value) && value > 0) continue;
-    fail(file_.error("tensor " + name, "finite numbers above 0", std::to_string(value), "the file is damaged"));
+    fail(file_.error("tensor " + name, "finite numbers above 0", std::to_string(value),
+                     "no model divides by such a number: convert the model again, or take another file of it"));
     break;
   }
   return values;

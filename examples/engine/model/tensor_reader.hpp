@@ -27,6 +27,8 @@ class TensorReader {
   std::vector<float> divisors(const std::string& name, std::int64_t size, Presence presence);
 
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
+  /// 0 if it is absent.
+  std::int64_t num_rows(const std::string& name) const { return has(name) ? file_.find_tensor(name)->num_rows() : 0; }
 
   /// The first error, or the tensors that nobody read ("loaded, never used" is how wrong models look right).
   Expected<void, LoadError> finish() const;

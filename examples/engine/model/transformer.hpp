@@ -39,7 +39,8 @@ class Transformer final : public LanguageModel {
         weights_(std::move(weights)),
         uses_(std::move(uses)),
         full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens()),
-        window_rope_(spec, spec.window_rope, {}, spec.window_tokens > 0 ? bias_tokens() : 0),
+        window_rope_(spec, spec.window_rope, spec.traits.window_rope_theta > 0 ? std::vector<float>{} : weights_.rope_factors,
+                     spec.window_tokens > 0 ? bias_tokens() : 0),
         workspace_(spec, step_tokens_, logit_rows_of(config), gated_rows),
         max_logit_rows_(logit_rows_of(config)),
         argmaxes_(static_cast<std::size_t>(max_logit_rows_)),
@@ -72,7 +73,7 @@ class Transformer final : public LanguageModel {
 
   /// Positions that the key bias must cover: none if no layer has one or the format keeps it.
   std::int64_t bias_tokens() const {
-    const bool has_bias = !weights_.layers.front().k_bias.empty();
+    const bool has_bias = std::any_of(weights_.layers.begin(), weights_.layers.end(), [](const Layer& l) { return !l.k_bias.empty(); });
     return takes_out_key_bias<KV> && has_bias ? context_tokens_ : 0;
   }
 
@@ -88,12 +89,12 @@ class Transformer final : public LanguageModel {
   Status attend(std::int64_t index, const BatchPlan& plan);
   Status feed_forward_block(const Layer& layer, std::int64_t num_tokens);
   Status norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows, const float* residual = nullptr);
-  Status add_block_output(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
-                          const std::vector<float>& post_norm, std::int64_t num_tokens);
+  Status add_block_output(StepOperation operation, const typename B::Weight& weight, const std::vector<float>& bias,
+                          const typename B::Input& input, const std::vector<float>& post_norm, std::int64_t num_tokens);
   Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols);
   Status prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes);
   Status multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input, std::int64_t num_rows,
-                  const float* bias, float* out, bool accumulate);
+                  const std::vector<float>& bias, float* out, bool accumulate);
   Status keep_logit_rows(const BatchPlan& plan);
   Status prepare_logits(std::int64_t first, std::int64_t count);
   const typename B::Weight& output_weight() const { return weights_.tied_output ? weights_.embedding : weights_.output; }
@@ -179,8 +180,8 @@ Status Transformer<B, Format>::prepare_logits(std::int64_t first, std::int64_t c
 template <Backend B, KVFormat Format>
 Expected<std::span<const RowArgmax>, Status> Transformer<B, Format>::argmax(std::int64_t first, std::int64_t count) {
   const std::span best = std::span(argmaxes_).first(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, max_logit_rows_)));
-  // A cap may round different logits to equal ones.
-  if (!B::has_argmax(output_weight()) || spec_.logit_soft_cap > 0) {
+  // A cap may round different logits to equal ones; a bias is no part of the launch.
+  if (!B::has_argmax(output_weight()) || spec_.logit_soft_cap > 0 || !weights_.output_bias.empty()) {
     const auto rows = logits(first, count);
     if (!rows) return Unexpected{rows.error()};
     backend_.parallel(count, [&](std::int64_t i) {
@@ -204,7 +205,7 @@ template <Backend B, KVFormat Format>
 Expected<std::span<const float>, Status> Transformer<B, Format>::logits(std::int64_t first, std::int64_t count) {
   if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
   float* out = workspace_.logits.data();
-  const Status status = multiply(StepOperation::kLogits, output_weight(), input_, count, nullptr, out, false);
+  const Status status = multiply(StepOperation::kLogits, output_weight(), input_, count, weights_.output_bias, out, false);
   if (!status.ok()) return Unexpected{status};
   if (spec_.logit_soft_cap > 0) {
     const Status capped = profiler_.time(

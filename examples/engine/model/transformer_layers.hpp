@@ -5,6 +5,8 @@
 
 namespace kvpage::engine {
 
+inline const float* data_or_null(const std::vector<float>& bias) { return bias.empty() ? nullptr : bias.data(); }
+
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::embed(const BatchPlan& plan) {
   const std::int64_t n = plan.num_tokens();
@@ -36,7 +38,7 @@ Status Transformer<B, Format>::attention_block(std::int64_t index, const BatchPl
   if (const Status status = project_heads(index, plan); !status.ok()) return status;
   if (const Status status = attend(index, plan); !status.ok()) return status;
   if (const Status status = prepare(workspace_.attention.data(), n, width); !status.ok()) return status;
-  return add_block_output(StepOperation::kOutput, layer.attn_output, input_, layer.post_attn_norm, n);
+  return add_block_output(StepOperation::kOutput, layer.attn_output, layer.attn_output_bias, input_, layer.post_attn_norm, n);
 }
 
 /// Cosines and sines of the step's positions, for all layers.
@@ -92,7 +94,7 @@ HeadsArgs<typename B::Weight, typename Transformer<B, Format>::KV> Transformer<B
   Workspace& w = workspace_;
   const std::int64_t n = plan.num_tokens(), stride = spec_.num_kv_heads * spec_.head_dim;
   const auto output = [](const std::vector<float>& bias, std::vector<float>& out, const auto& weight) {
-    return GemmOutput{.bias = bias.empty() ? nullptr : bias.data(), .out = out.data(), .out_stride = weight.rows};
+    return GemmOutput{.bias = data_or_null(bias), .out = out.data(), .out_stride = weight.rows};
   };
   return {.weights = {&layer.q, &layer.k, &layer.v},
           .outputs = {output(layer.q_bias, w.q, layer.q), output(layer.k_bias, w.k, layer.k), output(layer.v_bias, w.v, layer.v)},
@@ -161,7 +163,8 @@ Status Transformer<B, Format>::feed_forward_block(const Layer& layer, std::int64
   Workspace& w = workspace_;
   const bool as_codes = B::multiplies_codes(layer.gate) && B::multiplies_codes(layer.up);
   if (const Status status = prepare_normed(layer.ffn_norm, num_tokens, as_codes); !status.ok()) return status;
-  const GatedRows rows{.gate = w.gate.data(), .up = w.up.data(), .stride = spec_.ffn_size, .activation = spec_.traits.activation};
+  const GatedRows rows{.gate = w.gate.data(), .up = w.up.data(), .stride = spec_.ffn_size, .activation = spec_.traits.activation,
+                       .gate_bias = data_or_null(layer.gate_bias), .up_bias = data_or_null(layer.up_bias)};
   const Status gated = profiler_.time(
       StepOperation::kGateUp, [&] { return backend_.gated_matmul(layer.gate, layer.up, input_, rows, layer.down, gated_input_); },
       [&] {
@@ -169,7 +172,7 @@ Status Transformer<B, Format>::feed_forward_block(const Layer& layer, std::int64
         return cost += matmul_cost<B>(layer.up, num_tokens, false);
       });
   if (!gated.ok()) return gated;
-  return add_block_output(StepOperation::kDown, layer.down, gated_input_, layer.post_ffn_norm, num_tokens);
+  return add_block_output(StepOperation::kDown, layer.down, layer.down_bias, gated_input_, layer.post_ffn_norm, num_tokens);
 }
 
 template <Backend B, KVFormat Format>
@@ -182,14 +185,15 @@ Status Transformer<B, Format>::norm(const std::vector<float>& weight, const floa
       StepOperation::kNorm, [&] { return backend_.rms_norm(args); }, [&] { return rows_cost(num_rows, width, 2); });
 }
 
-/// hidden += weight * x, through a norm if the architecture has one there.
+/// hidden += weight * x + bias, through a norm if the architecture has one there.
 template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::add_block_output(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
-                                                const std::vector<float>& post_norm, std::int64_t num_tokens) {
+Status Transformer<B, Format>::add_block_output(StepOperation operation, const typename B::Weight& weight, const std::vector<float>& bias,
+                                                const typename B::Input& input, const std::vector<float>& post_norm,
+                                                std::int64_t num_tokens) {
   float* hidden = workspace_.hidden.data();
-  if (post_norm.empty()) return multiply(operation, weight, input, num_tokens, nullptr, hidden, true);
+  if (post_norm.empty()) return multiply(operation, weight, input, num_tokens, bias, hidden, true);
   float* block = workspace_.normed.data();
-  if (const Status status = multiply(operation, weight, input, num_tokens, nullptr, block, false); !status.ok()) return status;
+  if (const Status status = multiply(operation, weight, input, num_tokens, bias, block, false); !status.ok()) return status;
   return norm(post_norm, block, hidden, num_tokens, hidden);
 }
 
@@ -213,12 +217,12 @@ Status Transformer<B, Format>::prepare_normed(const std::vector<float>& weight, 
       [&] { return normed_cost(num_rows, width); });
 }
 
-/// out [num_rows, weight.rows] (+)= weight * input + bias
+/// out [num_rows, weight.rows] (+)= weight * input + bias [weight.rows] or empty
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input,
-                                        std::int64_t num_rows, const float* bias, float* out, bool accumulate) {
+                                        std::int64_t num_rows, const std::vector<float>& bias, float* out, bool accumulate) {
   return profiler_.time(
-      operation, [&] { return backend_.matmul(weight, input, bias, out, weight.rows, accumulate); },
+      operation, [&] { return backend_.matmul(weight, input, data_or_null(bias), out, weight.rows, accumulate); },
       [&] { return matmul_cost<B>(weight, num_rows, accumulate); });
 }
 

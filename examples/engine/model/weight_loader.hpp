@@ -4,20 +4,22 @@
 #include "engine/backend/backend.hpp"
 #include "engine/loader/gguf.hpp"
 #include "engine/loader/progress.hpp"
+#include "engine/model/model_matrices.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kvpage::engine {
 
 /// Memory of all matrices in the form of the backend's kernels.
 template <class B>
-std::int64_t packed_bytes_of(const Gguf& file) {
+std::int64_t packed_bytes_of(const std::vector<ModelMatrix>& matrices) {
   std::int64_t bytes = 0;
-  for (const GgufTensor& tensor : file.tensors()) bytes += tensor.is_vector() ? 0 : B::packed_weight_bytes(tensor.view());
+  for (const ModelMatrix& matrix : matrices) bytes += B::packed_weight_bytes(matrix.view);
   return bytes;
 }
 
@@ -26,9 +28,9 @@ std::int64_t packed_bytes_of(const Gguf& file) {
 template <Backend B>
 class WeightLoader {
  public:
-  WeightLoader(B& backend, const Gguf& file, const ProgressCallback& progress)
+  WeightLoader(B& backend, const Gguf& file, const std::vector<ModelMatrix>& matrices, const ProgressCallback& progress)
       : backend_(backend), file_(file), progress_(progress), report_{"loading", 0, file.file_bytes()} {
-    backend.reserve_weights(packed_bytes_of<B>(file));
+    backend.reserve_weights(packed_bytes_of<B>(matrices));
   }
 
   typename B::Weight operator()(const std::string& name, const WeightView& view) {

@@ -9,7 +9,7 @@
 namespace kvpage::engine {
 namespace {
 
-constexpr const char* kBrokenFile = "the file is damaged or was converted wrongly; fetch or convert it again";
+constexpr const char* kBrokenFile = "the vocabulary contradicts itself: convert the model again with current tools";
 
 TokenizerError broken(std::string item, std::string wanted, std::string found) {
   return {std::move(item), std::move(wanted), std::move(found), kBrokenFile};

@@ -11,7 +11,7 @@ namespace kvpage::engine {
 namespace {
 
 constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
-constexpr const char* kBrokenFile = "the file is damaged or was converted wrongly; fetch or convert it again";
+constexpr const char* kBrokenFile = "the vocabulary contradicts itself: convert the model again with current tools";
 
 /// The byte of "<0xNN>", or -1.
 int parse_byte_piece(std::string_view piece) noexcept {

@@ -28,7 +28,7 @@ struct RopeScaling {
   double high_freq_factor = 4.0;    ///< kFrequencyBands: wavelengths below original / high are kept
   double beta_fast = 32.0;          ///< kYarn: rotations from which on a pair is kept
   double beta_slow = 1.0;           ///< kYarn: rotations up to which a pair is divided
-  double magnitude_scale = 1.0;     ///< kYarn: multiplies the magnitude
+  double magnitude_scale = 1.0;     ///< multiplies the magnitude
   std::span<const float> factors{};  // [rotary_dim / 2] or empty: each frequency is divided by its factor, after `kind`
 };
 
@@ -110,10 +110,10 @@ inline void rope_frequencies(const RopeScaling& scaling, std::int64_t rotary_dim
   }
 }
 
-/// What rotated values are multiplied with: 1, or for kYarn magnitude_scale * (0.1 ln(factor) + 1).
+/// What rotated values are multiplied with: magnitude_scale, and for kYarn with a factor above 1 also 0.1 ln(factor) + 1.
 inline float rope_magnitude(const RopeScaling& scaling) {
-  if (scaling.kind != RopeScalingKind::kYarn) return 1.0f;
-  const double base = scaling.factor > 1.0 ? 0.1 * std::log(scaling.factor) + 1.0 : 1.0;
+  const bool grows = scaling.kind == RopeScalingKind::kYarn && scaling.factor > 1.0;
+  const double base = grows ? 0.1 * std::log(scaling.factor) + 1.0 : 1.0;
   return static_cast<float>(scaling.magnitude_scale * base);
 }
 
