@@ -2,7 +2,7 @@
 # install_packages.sh SECTION...: installs these sections of tools/debian-packages.txt unless they are there already.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-[ $# -gt 0 ] || die "usage: install_packages.sh SECTION... (sections: build, test, peers)"
+[ $# -gt 0 ] || die "usage: install_packages.sh SECTION... (sections: build, test, night, peers)"
 
 wanted=()
 for section in "$@"; do

@@ -16,10 +16,15 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+# Neither messages nor text files depend on the language of whoever runs this.
+export LC_ALL=C.UTF-8
+
 # A step that fails before the tests are counted is one failure, on the last line like every other.
 trap 'printf "0 passed, 1 failed, 0 skipped\n"' EXIT
 
-"$root/tools/install_packages.sh" build test
+sections=(build test)
+[ "$KVPAGE_NIGHT" = 0 ] || sections+=(night)
+"$root/tools/install_packages.sh" "${sections[@]}"
 for model in smollm2 gemma3 qwen0.5b; do
   "$root/tools/fetch_model.sh" "$model" >/dev/null
 done

@@ -36,11 +36,13 @@ KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config, cons
 }
 
 template <Backend B, KVFormat Format>
-TransformerCache cache_of(const LoadRequest& request) {
+Expected<TransformerCache, LoadError> cache_of(const LoadRequest& request) {
   TransformerCache cache{.groups = make_cache_groups(request.spec, pool_tokens_of(request.spec, request.config))};
   cache.shape = pool_shape_of(request.spec, request.config, cache.groups);
   require_valid(cache.shape);
-  cache.template identify<typename B::template KV<Format>>(model_digest(request.file));
+  auto digest = model_digest(request.file);
+  if (!digest) return Unexpected{std::move(digest.error())};
+  cache.template identify<typename B::template KV<Format>>(*digest);
   return cache;
 }
 
@@ -58,11 +60,12 @@ std::optional<PackedCache> packed_cache_of(const LoadRequest& request, B& backen
 
 template <Backend B, KVFormat Format>
 LoadResult load_with(const LoadRequest& request) {
-  TransformerCache cache = cache_of<B, Format>(request);
+  auto cache = cache_of<B, Format>(request);
+  if (!cache) return Unexpected{std::move(cache.error())};
   const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
   B backend(BackendConfig{.num_threads = threads, .isa = request.config.isa});
   const std::vector<ModelMatrix> matrices = model_matrices(request.file, request.spec);
-  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, matrices, cache, backend.isa());
+  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, matrices, *cache, backend.isa());
   if (request.config.strict_kernels) {
     if (auto fast = require_fast_kernels(request.file, uses); !fast) return Unexpected{std::move(fast.error())};
   }
@@ -78,7 +81,7 @@ LoadResult load_with(const LoadRequest& request) {
   if (auto loaded = loader.finish(); !loaded) return Unexpected{std::move(loaded.error())};
   if (saved && !restored) saved->store(backend.packed_weights()->memory());
   return std::unique_ptr<LanguageModel>(
-      std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(cache), std::move(backend), std::move(weights),
+      std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(*cache), std::move(backend), std::move(weights),
                                                std::move(uses), needs_gated_rows<B>(request.file, matrices)));
 }
 
@@ -187,7 +190,9 @@ Expected<std::vector<KernelUse>, LoadError> plan_kernel_uses(const Gguf& file, c
   const std::string best(isa_name(best_isa(detect_cpu_features())));
   return with_names<std::vector<KernelUse>>(request, [&]<Backend B, KVFormat Format>() -> Expected<std::vector<KernelUse>, LoadError> {
     const std::string isa = !B::kHasIsas ? "" : config.isa.empty() ? best : config.isa;
-    return plan_kernels<B, Format>(file, model_matrices(file, spec), cache_of<B, Format>(request), isa);
+    auto cache = cache_of<B, Format>(request);
+    if (!cache) return Unexpected{std::move(cache.error())};
+    return plan_kernels<B, Format>(file, model_matrices(file, spec), *cache, isa);
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include "loader/temp_dir.hpp"
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace kvpage_test {
 struct Outcome {
   int exit_code = 0;  ///< 128 + the signal's number if a signal ended it
   std::string out, err;
-  std::int64_t peak_bytes = 0;  ///< largest resident set
+  std::int64_t peak_own_bytes = 0;  ///< most anonymous memory that was seen; not pages of files, which depend on the page cache
 };
 
 /// A running kvpage. A program that hangs is killed after five minutes.
@@ -39,12 +38,12 @@ class Program {
  private:
   TempDir dir_;
   pid_t pid_ = -1;
-  /// False once the program has ended.
+  /// False once the program has ended. Looks at its memory, and waits a moment.
   bool still_runs();
 
   bool running_ = true;
   int status_ = 0;
-  rusage usage_{};
+  std::int64_t peak_own_bytes_ = 0;
 };
 
 /// Runs kvpage to its end.

@@ -1,6 +1,7 @@
-/// \file What a process may still use, from files such as the system and its control groups write them.
+/// \file What a process may still use and what it takes, from files such as the system and its control groups write them.
 #include "engine/available_memory.hpp"
 #include "engine/fake_system.hpp"
+#include "engine/own_memory.hpp"
 #include "support/catch.hpp"
 
 #include <limits>
@@ -51,6 +52,17 @@ TEST_CASE("engine.memory.a_path_of_the_host_leaves_the_root", "[engine]") {
     system.write("elsewhere/memory.max", "1");
     CHECK(available_memory_bytes(system.roots()) == 5'000);
   }
+}
+
+TEST_CASE("engine.memory.what_a_process_takes_is_anonymous_or_swapped_out", "[engine]") {
+  const FakeSystem system("0::/\n");
+  const auto own = [&] { return kvpage::engine::own_memory_bytes(system.roots().proc); };
+  CHECK_FALSE(own());
+  system.write("proc/self/smaps_rollup", "1000-2000 ---p 00000000 00:00 0   [rollup]\nRss:   900 kB\nPss_Anon:  7 kB\n");
+  CHECK_FALSE(own());
+  system.write("proc/self/smaps_rollup", "1000-2000 ---p 00000000 00:00 0   [rollup]\nRss:   900 kB\nPss_Anon:  7 kB\nAnonymous:  500 kB\n"
+                                         "AnonHugePages:  400 kB\nSwap:   30 kB\nSwapPss:  20 kB\n");
+  CHECK(own() == 530 * 1024);
 }
 
 TEST_CASE("engine.memory.version_1_has_a_tree_per_controller", "[engine]") {

@@ -59,7 +59,7 @@ class Problem {
     std::int64_t bytes = 0;
     for (const WeightView& view : views) bytes += CpuBackend::packed_weight_bytes(view);
     backend_.reserve_weights(bytes);
-    for (const WeightView& view : views) weights_.push_back(*backend_.load(view, [](std::span<const std::byte>) {}));
+    for (const WeightView& view : views) weights_.push_back(*backend_.load(view, [](std::span<const std::byte> data) { return data; }));
     rotation_.resize(static_cast<std::size_t>(2 * shape.rotary_dim));
     fill_page_rotation(inv_freq_.data(), shape.rotary_dim, 2, rotation_.data());
     for (std::int64_t t = 0; t < shape.num_tokens; ++t) {

@@ -1,7 +1,8 @@
-/// \file Weights are one copy in memory: packed slice by slice, each byte of the file let go once, rows as the file has them.
+/// \file Weights are one copy in memory: packed slice by slice, each byte of the file fetched once, rows as the file has them.
 #include "engine/backend/cpu_backend.hpp"
 #include "engine/loader/gguf.hpp"
 #include "engine/memory_plan.hpp"
+#include "engine/model/weight_loader.hpp"
 #include "engine/tiny_models.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "support/environment.hpp"
@@ -28,11 +29,14 @@ void check_embedding(std::string_view model_name) {
   const kvpage::WeightView view = file->find_tensor("token_embd.weight")->view();
   CpuBackend backend({.num_threads = 2});
   backend.reserve_weights(CpuBackend::packed_weight_bytes(view));
-  const std::byte* next = view.data;  // what was let go so far
-  const auto weight = backend.load(view, [&](std::span<const std::byte> consumed) {
-    CHECK(consumed.data() == next);
-    next += consumed.size();
-    file->release(consumed);
+  const std::byte* next = view.data;  // what was fetched so far
+  std::vector<std::byte> slice;
+  const auto weight = backend.load(view, [&](std::span<const std::byte> data) -> std::span<const std::byte> {
+    CHECK(data.data() == next);
+    next += data.size();
+    slice.resize(data.size());
+    REQUIRE(file->read(data, slice));
+    return slice;
   });
   REQUIRE(weight);
   CHECK(next == view.data + view.rows * view.row_bytes);
@@ -64,10 +68,30 @@ TEST_CASE("engine.weights.a_load_beyond_the_reserved_memory_is_refused", "[engin
   const kvpage::WeightView view = tiny.gguf().find_tensor("token_embd.weight")->view();
   CpuBackend backend({.num_threads = 1});
   backend.reserve_weights(CpuBackend::packed_weight_bytes(view) + 64);
-  CHECK(backend.load(view, [](std::span<const std::byte>) {}));
-  const auto second = backend.load(view, [](std::span<const std::byte>) {});
+  const auto from_map = [](std::span<const std::byte> data) { return data; };
+  CHECK(backend.load(view, from_map));
+  const auto second = backend.load(view, from_map);
   REQUIRE_FALSE(second);
   CHECK(second.error().code() == kvpage::StatusCode::kCapacity);
+}
+
+TEST_CASE("engine.weights.a_file_that_shrinks_during_a_load_is_an_error_with_its_name", "[engine]") {
+  const TinyFile tiny(quantised_model());
+  const kvpage::engine::GgufTensor& tensor = *tiny.gguf().find_tensor("output.weight");
+  const auto offset = tensor.data.data() - tiny.gguf().part(0).bytes().data();
+  std::filesystem::resize_file(tiny.path(), static_cast<std::uintmax_t>(offset) + tensor.data.size() / 2);
+  CpuBackend backend({.num_threads = 2});
+  const kvpage::engine::ProgressCallback no_progress;
+  kvpage::engine::WeightLoader<CpuBackend> loader(backend, tiny.gguf(), no_progress);
+  static_cast<void>(loader("output.weight", tensor.view()));
+  const auto loaded = loader.finish();
+  REQUIRE_FALSE(loaded);
+  const auto whole = tiny.try_load(tiny_config("cpu"));
+  REQUIRE_FALSE(whole);
+  for (const auto& error : {loaded.error(), whole.error()}) {
+    CHECK(error.file == tiny.path().string());
+    CHECK(error.found.find("shrank") != std::string::npos);
+  }
 }
 
 TEST_CASE("engine.weights.a_model_whose_file_is_closed_computes_the_same", "[engine]") {

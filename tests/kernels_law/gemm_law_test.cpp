@@ -19,7 +19,7 @@ const kvpage::PanelKernels& panel_kernels(const kvpage::WeightFormatInfo& format
     const RandomWeights weights(format, 1, format.block_elements, 1);
     kvpage::engine::CpuBackend backend({.num_threads = 1});
     backend.reserve_weights(kvpage::engine::CpuBackend::packed_weight_bytes(weights.view()));
-    kernels = backend.load(weights.view(), [](auto) {}).value().packed.kernels;
+    kernels = backend.load(weights.view(), [](auto data) { return data; }).value().packed.kernels;
   }
   return *kernels;
 }

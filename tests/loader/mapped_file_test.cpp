@@ -2,13 +2,15 @@
 #include "engine/loader/mapped_file.hpp"
 #include "loader/temp_dir.hpp"
 #include "support/catch.hpp"
+#include "support/file_maps.hpp"
 #include "support/gguf_writer.hpp"
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
+#include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -61,18 +63,6 @@ void map_truncate_and_read(const std::filesystem::path& path) {
   if (!file || ::truncate(path.c_str(), 100) != 0) ::_exit(10);
   volatile unsigned total = sum(file->bytes());
   static_cast<void>(total);
-}
-
-/// Resident bytes of the maps of a file.
-std::int64_t resident_bytes(const std::filesystem::path& path) {
-  std::ifstream maps("/proc/self/smaps");
-  std::int64_t total = 0;
-  bool inside = false;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find('-') < line.find(' ')) inside = line.ends_with(path.string());  // "ADDRESS-ADDRESS ... PATH" begins a map
-    if (inside && line.starts_with("Rss:")) total += std::stoll(line.substr(4)) * 1024;
-  }
-  return total;
 }
 
 }  // namespace
@@ -146,21 +136,66 @@ TEST_CASE("loader.truncation_guard.leaves_other_faults_alone", "[loader]") {
   CHECK(WTERMSIG(raised.status) == SIGBUS);
 }
 
-TEST_CASE("loader.file.what_is_released_leaves_memory_and_keeps_its_values", "[loader]") {
-  constexpr std::size_t kBytes = std::size_t{4} << 20;
-  const TempDir dir;
-  std::string text(kBytes, '\0');
-  for (std::size_t i = 0; i < kBytes; ++i) text[i] = static_cast<char>(i * 2654435761u >> 24);
-  std::ofstream(dir / "file", std::ios::binary) << text;
-  auto file = MappedFile::open(dir / "file");
+namespace {
+
+/// A file of 4 MiB whose bytes depend on their place.
+struct PatternFile {
+  static constexpr std::size_t kBytes = std::size_t{4} << 20;
+
+  PatternFile() : text(kBytes, '\0') {
+    for (std::size_t i = 0; i < kBytes; ++i) text[i] = static_cast<char>(i * 2654435761u >> 24);
+    GgufWriter::write_file(path, text);
+  }
+  TempDir dir;
+  std::filesystem::path path = dir / "file";
+  std::string text;
+};
+
+}  // namespace
+
+TEST_CASE("loader.mapped_file.a_separated_part_is_given_back_and_stays_so_until_it_is_read", "[loader]") {
+  constexpr std::size_t kFront = 1'000'001;
+  const PatternFile pattern;
+  auto file = MappedFile::open(pattern.path);
   REQUIRE(file);
   const unsigned all = sum(file->bytes());
-  CHECK(resident_bytes(dir / "file") == kBytes);
-  file->release(file->bytes().subspan(100'000, 3'000'000));
-  CHECK(resident_bytes(dir / "file") <= static_cast<std::int64_t>(kBytes) - 3'000'000);
-  CHECK(sum(file->bytes()) == all);
-  file->release(file->bytes());
-  CHECK(resident_bytes(dir / "file") == 0);
+  CHECK(FileMaps(pattern.path).resident_bytes == PatternFile::kBytes);
+  file->separate(kFront);
+  const auto page = ::sysconf(_SC_PAGESIZE);
+  const auto front_bytes = static_cast<std::int64_t>(kFront + page - 1) / page * page;
+  const unsigned front = sum(file->bytes().first(kFront));
+  CHECK(FileMaps(pattern.path).resident_bytes == front_bytes);
+  CHECK(front + sum(file->bytes().subspan(kFront)) == all);
+  CHECK(FileMaps(pattern.path).resident_bytes == PatternFile::kBytes);
+  file->separate(PatternFile::kBytes);
+  CHECK(FileMaps(pattern.path).resident_bytes == PatternFile::kBytes);
+  file->separate(0);
+  CHECK(FileMaps(pattern.path).resident_bytes == 0);
+}
+
+TEST_CASE("loader.mapped_file.what_is_read_makes_nothing_resident", "[loader]") {
+  const PatternFile pattern;
+  const auto file = MappedFile::open(pattern.path);
+  REQUIRE(file);
+  std::vector<std::byte> out(1'000'001);
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{77}, PatternFile::kBytes - out.size()}) {
+    REQUIRE(file->read(file->bytes().subspan(begin, out.size()), out));
+    CHECK(std::memcmp(out.data(), pattern.text.data() + begin, out.size()) == 0);
+  }
+  CHECK(FileMaps(pattern.path).resident_bytes == 0);
+}
+
+TEST_CASE("loader.mapped_file.reading_beyond_a_new_end_is_an_error_with_the_name", "[loader]") {
+  const PatternFile pattern;
+  const auto file = MappedFile::open(pattern.path);
+  REQUIRE(file);
+  REQUIRE(::truncate(pattern.path.c_str(), 100) == 0);
+  std::vector<std::byte> out(100);
+  CHECK(file->read(file->bytes().first(100), out));
+  const auto cut = file->read(file->bytes().subspan(1, 100), out);
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().file == pattern.path.string());
+  CHECK(cut.error().found.find("shrank") != std::string::npos);
 }
 
 }  // namespace kvpage_test

@@ -64,12 +64,12 @@ TEST_CASE("trace.cli.replay_takes_the_cache_groups_from_the_header", "[trace]") 
 }
 
 TEST_CASE("trace.cli.generate_holds_one_request_at_a_time", "[trace]") {
-  const auto peak_bytes = [](const std::string& num_requests) {
+  const auto peak_own_bytes = [](const std::string& num_requests) {
     const Outcome outcome = run_kvpage({"trace", "generate", "scan", "--requests", num_requests, "-o", "/dev/null"});
     REQUIRE(outcome.exit_code == 0);
-    return outcome.peak_bytes;
+    return outcome.peak_own_bytes;
   };
-  CHECK(peak_bytes("6000") < peak_bytes("100") + (std::int64_t{8} << 20));  // they have 10 million tokens
+  CHECK(peak_own_bytes("6000") < peak_own_bytes("100") + (std::int64_t{8} << 20));  // they have 10 million tokens
   const Outcome full = run_kvpage({"trace", "generate", "scan", "--requests", "10000000", "-o", "/dev/full"});
   CHECK(full.exit_code == 1);
   CHECK(contains(full.err, "/dev/full"));

@@ -42,13 +42,13 @@ struct GatedRows {
   const float* up_bias = nullptr;    // [ffn_size] or null
 };
 
-/// Gets bytes of a weight that the backend will not read again.
-using ConsumedCallback = std::function<void(std::span<const std::byte>)>;
+/// Brings part of a weight's data from the file into memory, where it stays until the next call. Nothing: it cannot be read.
+using FetchCallback = std::function<std::span<const std::byte>(std::span<const std::byte>)>;
 
 /// An implementation of all operations. Each operation is one call with the args struct of its kernel folder; besides:
-///  - `load(view, on_consumed)`: a weight matrix in the form its kernels read; calls `on_consumed` with parts of the view's data
-///    that will not be read again. Errors: a scale that is NaN or infinite, kCapacity. `reads_file(weight)`: the data is still needed, and
-///    its scales were not checked;
+///  - `load(view, fetch)`: a weight matrix in the form its kernels read; `fetch` gives the view's data, each byte once. Errors: a scale
+///    that is NaN or infinite, kCapacity, data that cannot be read. `reads_file(weight)`: `fetch` was not called, the view's data itself
+///    is needed as long as the weight, and its scales were not checked;
 ///  - `reserve_weights(bytes)`: memory for all loads to come, the sum of `packed_weight_bytes(view)` (0: it stays in the file);
 ///    `packed_weights()`: where they go, null for a backend that packs nothing;
 ///  - `planned_input_bytes(num_rows, cols)`, `planned_scratch_bytes<KV>(dims, num_q_heads, num_threads)`: what an input and all
@@ -77,7 +77,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.isa() } -> std::same_as<std::string_view>;
   { backend.stats() } -> std::same_as<StepStats&>;
   { backend.parallel(n, std::declval<const IndexedTask&>()) } -> std::same_as<void>;
-  { backend.load(WeightView{}, ConsumedCallback{}) } -> std::same_as<Expected<typename B::Weight, Status>>;
+  { backend.load(WeightView{}, FetchCallback{}) } -> std::same_as<Expected<typename B::Weight, Status>>;
   { B::reads_file(weight) } -> std::same_as<bool>;
   { B::packed_weight_bytes(WeightView{}) } -> std::same_as<std::int64_t>;
   { backend.reserve_weights(n) } -> std::same_as<void>;

@@ -9,8 +9,8 @@
 
 namespace kvpage::engine {
 
-Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, const ConsumedCallback& on_consumed) {
-  return weights_.load(*cpu_, view, on_consumed);
+Expected<CpuBackend::Weight, Status> CpuBackend::load(const WeightView& view, const FetchCallback& fetch) {
+  return weights_.load(*cpu_, view, fetch);
 }
 
 std::string CpuBackend::kernel_name(const WeightView& view) {

@@ -58,7 +58,7 @@ class CpuBackend {
     });
   }
 
-  Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback& on_consumed);
+  Expected<Weight, Status> load(const WeightView& view, const FetchCallback& fetch);
   static bool reads_file(const Weight& weight) { return weight.packed.data == nullptr; }
   static std::string kernel_name(const WeightView& view);
   static std::string slow_reason(const WeightView& view);

@@ -49,7 +49,7 @@ class ReferenceBackend {
     for (std::int64_t i = 0; i < n; ++i) body(i);
   }
 
-  Expected<Weight, Status> load(const WeightView& view, const ConsumedCallback&) { return view; }
+  Expected<Weight, Status> load(const WeightView& view, const FetchCallback&) { return view; }
   static bool reads_file(const Weight&) { return true; }
   static std::int64_t packed_weight_bytes(const WeightView&) { return 0; }
   void reserve_weights(std::int64_t /*num_bytes*/) {}

@@ -23,6 +23,13 @@ Expected<std::uint64_t, LoadError> split_number(const GgufHeader& header, std::s
   return Unexpected{LoadError{file, "key '" + std::string{key} + "'", "an unsigned integer", entry->value.type_name(), kSameSetHint}};
 }
 
+/// Keeps what is read of the header from making data resident.
+void separate_data(const MappedFile& file, const GgufHeader& header) {
+  const std::byte* begin = file.bytes().data() + file.bytes().size();
+  for (const GgufTensor& tensor : header.tensors) begin = std::min(begin, tensor.data.data());
+  file.separate(static_cast<std::size_t>(begin - file.bytes().data()));
+}
+
 }  // namespace
 
 Expected<Gguf, LoadError> Gguf::open(const std::filesystem::path& path) {
@@ -40,6 +47,7 @@ Expected<Gguf::Part, LoadError> Gguf::open_part(const std::filesystem::path& pat
   if (!file) return Unexpected{file.error()};
   auto header = parse_gguf(file->bytes(), file->path());
   if (!header) return Unexpected{header.error()};
+  separate_data(*file, *header);
   return Part{std::move(*file), std::move(*header)};
 }
 
@@ -104,11 +112,12 @@ std::int64_t Gguf::file_bytes() const noexcept {
   return sum;
 }
 
-void Gguf::release(std::span<const std::byte> data) const noexcept {
-  for (const Part& part : parts_) {
+Expected<void, LoadError> Gguf::read(std::span<const std::byte> data, std::span<std::byte> out) const {
+  const auto holds = [&](const Part& part) {
     const auto bytes = part.file.bytes();
-    if (data.data() >= bytes.data() && data.data() < bytes.data() + bytes.size()) return part.file.release(data);
-  }
+    return data.data() >= bytes.data() && data.data() < bytes.data() + bytes.size();
+  };
+  return std::find_if(parts_.begin(), parts_.end(), holds)->file.read(data, out);
 }
 
 const GgufTensor* Gguf::find_tensor(std::string_view name) const noexcept {

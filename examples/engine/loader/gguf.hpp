@@ -58,8 +58,9 @@ class Gguf {
     return **value;
   }
 
-  /// Gives the memory of `data` back to the system, as far as it lies in the part where it begins; an access reads the file again.
-  void release(std::span<const std::byte> data) const noexcept;
+  /// Copies tensor data into `out`, see MappedFile::read: for what is needed once, or in parts.
+  /// Requires: `data` lies in that of one tensor; equal sizes. Errors: the file shrank, or cannot be read.
+  Expected<void, LoadError> read(std::span<const std::byte> data, std::span<std::byte> out) const;
 
   /// An error about this model, for rules that are checked by others.
   LoadError error(std::string item, std::string wanted, std::string found, std::string hint) const;

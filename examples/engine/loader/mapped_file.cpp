@@ -2,6 +2,7 @@
 #include "engine/loader/mapped_file.hpp"
 
 #include "engine/loader/file_descriptor.hpp"
+#include "engine/loader/read_at.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,14 +21,20 @@
 namespace kvpage::engine {
 
 struct MappedFile::Region {
-  explicit Region(const FileStamp& opened) : stamp(opened), stamp_is_telling(opened.settled()) {}
+  Region(FileDescriptor file, const FileStamp& opened) : descriptor(std::move(file)), stamp(opened), stamp_is_telling(opened.settled()) {}
 
+  FileDescriptor descriptor;
   const std::byte* data = nullptr;
   std::size_t num_bytes = 0;      // mapped
   FileStamp stamp;
   bool stamp_is_telling;
   std::string path;
   std::string shrank_text;  // made beforehand: a signal handler may not allocate
+
+  LoadError shrank() const {
+    return {path, {}, std::to_string(num_bytes) + " bytes", "that the file shrank while it was read",
+            "do not write to a model file that is in use; download it again"};
+  }
 };
 
 namespace {
@@ -78,7 +85,7 @@ Unexpected<LoadError> refuse(const std::string& path, std::string found, std::st
 Expected<MappedFile, LoadError> MappedFile::open(const std::filesystem::path& path) {
   const std::string name = path.string();
   // O_NONBLOCK: opening a named pipe returns at once instead of waiting for a writer; files ignore it.
-  const FileDescriptor file{::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  FileDescriptor file{::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.get() < 0) return refuse(name, errno_text(errno), "check the path and its permissions");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return refuse(name, errno_text(errno), "check the path and its permissions");
@@ -89,12 +96,11 @@ Expected<MappedFile, LoadError> MappedFile::open(const std::filesystem::path& pa
   const auto num_bytes = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) return refuse(name, errno_text(errno), "the address space may be limited: see ulimit -v");
-  auto region = std::make_unique<Region>(FileStamp(status));
+  auto region = std::make_unique<Region>(std::move(file), FileStamp(status));
   region->data = static_cast<const std::byte*>(data);
   region->num_bytes = num_bytes;
   region->path = name;
-  region->shrank_text = LoadError{name, {}, std::to_string(num_bytes) + " bytes", "that the file shrank while it was read",
-                                  "do not write to a model file that is in use; download it again"}.to_string() + "\n";
+  region->shrank_text = region->shrank().to_string() + "\n";
   enter_region(region.get());
   return MappedFile{std::move(region)};
 }
@@ -119,13 +125,21 @@ const std::string& MappedFile::path() const noexcept { return region_->path; }
 const FileStamp& MappedFile::stamp() const noexcept { return region_->stamp; }
 bool MappedFile::stamp_is_telling() const noexcept { return region_->stamp_is_telling; }
 
-void MappedFile::release(std::span<const std::byte> part) const noexcept {
-  const std::size_t page = page_bytes();
-  const auto offset = static_cast<std::size_t>(part.data() - region_->data);
-  const std::size_t begin = offset < kMapAroundBytes ? 0 : (offset - kMapAroundBytes) / page * page;
-  const std::size_t end = std::min(region_->num_bytes, offset + part.size() + kMapAroundBytes);
+Expected<void, LoadError> MappedFile::read(std::span<const std::byte> part, std::span<std::byte> out) const {
+  const int failed = read_at(region_->descriptor.get(), static_cast<std::size_t>(part.data() - region_->data), out);
+  if (failed == 0) return {};
+  if (failed == kFileEnds) return Unexpected{region_->shrank()};
+  return refuse(path(), errno_text(failed), "the disk or the network may be faulty: try again, or copy the file elsewhere");
+}
+
+void MappedFile::separate(std::size_t offset) const noexcept {
+  const std::size_t begin = (offset + page_bytes() - 1) / page_bytes() * page_bytes();
+  if (begin >= region_->num_bytes) return;
+  // The system joins neighbouring maps unless they differ: these need not be in core dumps. An access never maps pages of another map.
   // No effect on values, so a refusal is only memory that stays in use.
-  ::madvise(const_cast<std::byte*>(region_->data) + begin, end - begin, MADV_DONTNEED);
+  for (const int advice : {MADV_DONTDUMP, MADV_DONTNEED}) {
+    ::madvise(const_cast<std::byte*>(region_->data) + begin, region_->num_bytes - begin, advice);
+  }
 }
 
 TruncationGuard::TruncationGuard() {

@@ -1,4 +1,4 @@
-/// \file MappedFile: a file mapped read-only into memory.
+/// \file MappedFile: a file whose bytes have addresses, and how to read them into other memory.
 #pragma once
 
 #include "engine/loader/file_stamp.hpp"
@@ -16,7 +16,11 @@
 namespace kvpage::engine {
 
 /// A whole regular file, mapped read-only. Move-only; spans into it stay valid when it is moved, not when it ends.
-/// A file that shrinks while it is mapped raises SIGBUS on access: see TruncationGuard.
+///
+/// An access through the map makes more resident than was asked for, how much depends on the kernel and on how the file came into the
+/// page cache (from 64 KiB around the access to the whole folio: 2 MiB and more). So the map is for what is needed as long as it exists;
+/// whatever is needed once, or in parts, is read: then memory does not depend on either.
+/// A file that shrinks while it is mapped raises SIGBUS on access: see TruncationGuard. `read` returns an error.
 class MappedFile {
  public:
   /// Errors: missing, unreadable, not a regular file, empty, or the map is refused.
@@ -36,12 +40,13 @@ class MappedFile {
   /// Whether every write since then changes the stamp of the file: see FileStamp::settled.
   bool stamp_is_telling() const noexcept;
 
-  /// Gives the memory of `part` (and of up to kMapAroundBytes beside it) back to the system. Its values stay: an access reads the
-  /// file again. Requires: `part` lies inside bytes(). Cost: cheap, but what is needed again must be faulted in again.
-  void release(std::span<const std::byte> part) const noexcept;
+  /// Copies `part` into `out`, not through the map. Requires: `part` lies inside bytes(); equal sizes.
+  /// Errors: the file shrank, or the system cannot read it. Threads: any number at a time.
+  Expected<void, LoadError> read(std::span<const std::byte> part, std::span<std::byte> out) const;
 
-  /// Linux maps up to this much around an access, whoever asked for it.
-  static constexpr std::size_t kMapAroundBytes = 65536;
+  /// Gives the pages from `offset` on, rounded up to a whole page, a map of their own at the same addresses: no access below makes any
+  /// of them resident, and those that are so now are given back. Their values stay. Requires: offset <= bytes().size().
+  void separate(std::size_t offset) const noexcept;
 
   struct Region;  ///< what the SIGBUS handler needs to know; private to the loader
 

@@ -1,5 +1,7 @@
 #include "engine/model/model_content.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace kvpage::engine {
@@ -7,6 +9,13 @@ namespace {
 
 /// Bytes that one worker reads at a time: they are still in its cache when they are hashed.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 20;
+
+/// None if the file cannot be read.
+Hash128 hash_of_piece(const MappedFile& file, std::span<const std::byte> piece) {
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(piece.size());
+  const std::span bytes(memory.get(), piece.size());
+  return file.read(piece, bytes) ? hash128(bytes) : Hash128{};
+}
 
 Hash128 hash_of(const Gguf& file, const LoadWork& work) {
   std::vector<Hash128> hashes;
@@ -17,9 +26,9 @@ Hash128 hash_of(const Gguf& file, const LoadWork& work) {
     for_each_piece(work, "hashing", std::ssize(bytes), kPieceBytes, [&](std::int64_t i) {
       const auto begin = static_cast<std::size_t>(i * kPieceBytes);
       const auto piece = bytes.subspan(begin, std::min<std::size_t>(kPieceBytes, bytes.size() - begin));
-      hashes[first + static_cast<std::size_t>(i)] = hash128(piece);
-      file.release(piece);
+      hashes[first + static_cast<std::size_t>(i)] = hash_of_piece(file.part(part), piece);
     });
+    if (std::find(hashes.begin(), hashes.end(), Hash128{}) != hashes.end()) return {};
     hashes.push_back({bytes.size(), part});
   }
   return hash128(std::as_bytes(std::span(hashes)));
@@ -46,7 +55,7 @@ void ModelContent::watch() {
 }
 
 bool ModelContent::held() {
-  static_cast<void>(hash());
+  if (hash() == Hash128{}) return false;
   if (stamp() == Hash128{} && hash_of(file_, work_) != hash()) return false;
   for (std::size_t part = 0; part < file_.num_parts(); ++part) {
     if (file_stamp(file_.part(part).path()) != file_.part(part).stamp()) return false;

@@ -14,7 +14,7 @@ class ModelContent {
  public:
   ModelContent(const Gguf& file, const LoadWork& work) : file_(file), work_(work) {}
 
-  /// Of every byte. Cost: the first call reads all of it, in parallel; later ones are free.
+  /// Of every byte; none if the files cannot be read. Cost: the first call reads all of it, in parallel; later ones are free.
   const Hash128& hash();
 
   /// What tells without reading whether the content is the same: two equal stamps mean equal bytes. "None" if the files were written a

@@ -1,6 +1,7 @@
 #include "engine/model/model_digest.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace kvpage::engine {
 namespace {
@@ -15,7 +16,7 @@ void add(Sha256& hash, std::string_view text) { add(hash, std::as_bytes(std::spa
 
 }  // namespace
 
-Sha256Digest model_digest(const Gguf& file) {
+Expected<Sha256Digest, LoadError> model_digest(const Gguf& file) {
   Sha256 hash;
   for (const GgufEntry& entry : file.metadata()) {
     if (entry.value.type == GgufType::kArray && entry.key.starts_with("tokenizer.")) continue;  // long, and no layer reads it
@@ -27,9 +28,12 @@ Sha256Digest model_digest(const Gguf& file) {
     add(hash, tensor.name);
     add(hash, tensor.format->name);
     add(hash, tensor.shape_text());
-    const std::size_t sample = std::min(kSampleBytes, tensor.data.size());
-    add(hash, tensor.data.first(sample));
-    add(hash, tensor.data.last(sample));
+    std::array<std::byte, kSampleBytes> bytes;
+    const auto sample = std::span(bytes).first(std::min(kSampleBytes, tensor.data.size()));
+    for (const auto data : {tensor.data.first(sample.size()), tensor.data.last(sample.size())}) {
+      if (auto read = file.read(data, sample); !read) return Unexpected{std::move(read.error())};
+      add(hash, sample);
+    }
   }
   return hash.finish();
 }

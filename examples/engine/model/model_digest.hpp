@@ -8,7 +8,8 @@
 namespace kvpage::engine {
 
 /// SHA-256 of the metadata without the vocabulary's arrays and, per tensor, of name, shape, format, first and last KiB: weights that differ
-/// only between those are not told apart. Pages that outlive the process (a persistent tier) need every byte hashed. Cost: milliseconds.
-Sha256Digest model_digest(const Gguf& file);
+/// only between those are not told apart. Pages that outlive the process (a persistent tier) need every byte hashed. Errors: the file
+/// cannot be read. Cost: milliseconds.
+Expected<Sha256Digest, LoadError> model_digest(const Gguf& file);
 
 }  // namespace kvpage::engine

@@ -1,6 +1,7 @@
 #include "engine/model/packed_cache.hpp"
 
 #include "engine/loader/file_descriptor.hpp"
+#include "engine/loader/read_at.hpp"
 #include "engine/loader/replacement_file.hpp"
 #include "engine/model/model_digest.hpp"
 
@@ -77,17 +78,6 @@ std::span<Byte> piece_of(std::span<Byte> memory, std::size_t i) {
   return memory.subspan(i * kPieceBytes, std::min<std::size_t>(kPieceBytes, memory.size() - i * kPieceBytes));
 }
 
-bool read_at(int fd, std::size_t offset, std::span<std::byte> out) noexcept {
-  while (!out.empty()) {
-    const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    offset += static_cast<std::size_t>(n);
-    out = out.subspan(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 /// Reads all panels, and compares each piece with its hash while it is in the cache.
 bool read_panels(int fd, Front& front, std::span<std::byte> memory, const LoadWork& work) {
   constexpr auto kPieces = static_cast<std::size_t>(kReadBytes / kPieceBytes);
@@ -97,7 +87,8 @@ bool read_panels(int fd, Front& front, std::span<std::byte> memory, const LoadWo
     const std::size_t first = static_cast<std::size_t>(read) * kPieces;
     for (std::size_t i = first; i < first + kPieces && i * kPieceBytes < memory.size(); ++i) {
       const auto piece = piece_of(memory, i);
-      if (!read_at(fd, begin + i * kPieceBytes, piece) || hash128(piece) != front.piece(i)) good.store(false, std::memory_order_relaxed);
+      const bool whole = read_at(fd, begin + i * kPieceBytes, piece) == 0 && hash128(piece) == front.piece(i);
+      if (!whole) good.store(false, std::memory_order_relaxed);
     }
   });
   return good.load();
@@ -129,7 +120,8 @@ constexpr std::size_t kNamedDigestBytes = 16;
 
 PackedCache::PackedCache(const PackedCacheKey& key, const Gguf& file, const LoadWork& work)
     : layout_(key.layout), work_(work), content_(file, work) {
-  const Sha256Digest digest = model_digest(file);
+  // A model that cannot be read fails its load, whatever the name.
+  const Sha256Digest digest = model_digest(file).value_or(Sha256Digest{});
   const std::string name = hex(std::span(digest).first<kNamedDigestBytes>());
   path_ = key.folder / (name + "-" + key.isa + "-v" + std::to_string(kPanelLayoutVersion) + ".kvpack");
 }
@@ -159,7 +151,7 @@ Expected<bool, std::string> PackedCache::read(std::span<std::byte> memory) {
   if (status.st_size < 0 || static_cast<std::size_t>(status.st_size) != wanted) {
     return refuse("it has " + std::to_string(status.st_size) + " bytes instead of " + std::to_string(wanted));
   }
-  if (!read_at(file.get(), 0, front.bytes()) || !front.sealed()) return refuse("its header is damaged");
+  if (read_at(file.get(), 0, front.bytes()) != 0 || !front.sealed()) return refuse("its header is damaged");
   const Header header = front.header();
   if (std::memcmp(header.magic, kMagic, sizeof header.magic) != 0 || header.layout != layout_) {
     return refuse("it was written for kernels with another layout");

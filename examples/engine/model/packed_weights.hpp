@@ -36,7 +36,7 @@ class PackedWeights {
   void adopt() noexcept { filled_ = true; }
 
   /// The contract is Backend::load.
-  Expected<CpuWeight, Status> load(Cpu& cpu, const WeightView& view, const ConsumedCallback& on_consumed);
+  Expected<CpuWeight, Status> load(Cpu& cpu, const WeightView& view, const FetchCallback& fetch);
 
  private:
   MappedMemory memory_;

@@ -44,12 +44,17 @@ std::vector<float> TensorReader::vector(const std::string& name, std::int64_t si
   if (presence == Presence::kAbsent || (presence == Presence::kOptional && !has(name))) return {};
   const GgufTensor* tensor = find(name, 1, size);
   if (tensor == nullptr) return {};
-  if (auto finite = check_scales(*tensor, file_.path()); !finite) {
-    fail(std::move(finite.error()));
+  std::vector<std::byte> data(tensor->data.size());
+  GgufTensor copy = *tensor;
+  copy.data = data;
+  auto read = file_.read(tensor->data, data);
+  if (read) read = check_scales(copy, file_.path());
+  if (!read) {
+    fail(std::move(read.error()));
     return {};
   }
   std::vector<float> values(static_cast<std::size_t>(size));
-  tensor->view().decode_row(0, values.data());
+  copy.view().decode_row(0, values.data());
   return values;
 }
 

@@ -1,12 +1,14 @@
-/// \file WeightLoader: brings matrices into a backend's form, one after the other, and lets go of the file behind it.
+/// \file WeightLoader: brings matrices into a backend's form, one after the other, and reads the file a slice at a time.
 #pragma once
 
 #include "engine/backend/backend.hpp"
 #include "engine/loader/gguf.hpp"
 #include "engine/loader/progress.hpp"
+#include "engine/model/mapped_memory.hpp"
 #include "engine/model/model_matrices.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,8 +25,8 @@ std::int64_t packed_bytes_of(const std::vector<ModelMatrix>& matrices) {
   return bytes;
 }
 
-/// The `load` of TransformerWeightsReader. Memory during the load stays below weights so far + two slices of tensors: the pages
-/// of the file are given back soon after the backend has read them. After the first error the rest is skipped.
+/// The `load` of TransformerWeightsReader. Memory during the load is the weights so far and the slice that the backend works on: the
+/// file is read into memory of the loader's own, so neither depends on the page cache. After the first error the rest is skipped.
 template <Backend B>
 class WeightLoader {
  public:
@@ -35,10 +37,8 @@ class WeightLoader {
 
   typename B::Weight operator()(const std::string& name, const WeightView& view) {
     if (error_) return {};
-    auto weight = backend_.load(view, [this](std::span<const std::byte> consumed) {
-      release(consumed);
-      advance(static_cast<std::int64_t>(consumed.size()));
-    });
+    auto weight = backend_.load(view, [this](std::span<const std::byte> data) { return fetch(data); });
+    if (error_) return {};
     if (!weight) return refuse(name, weight.error());
     if (B::reads_file(*weight)) {  // packing checks scales; what is not packed is checked here
       if (auto finite = check_scales(*file_.find_tensor(name), file_.path()); !finite) return refuse(std::move(finite.error()));
@@ -50,7 +50,6 @@ class WeightLoader {
   /// The first error, if there was one.
   Expected<void, LoadError> finish() {
     if (error_) return Unexpected{std::move(*error_)};
-    if (!read_.empty()) file_.release(std::exchange(read_, {}));
     advance(report_.total_bytes - report_.done_bytes);
     return {};
   }
@@ -67,18 +66,24 @@ class WeightLoader {
     throw std::runtime_error(name + ": " + std::string(status.message()) + " (value " + std::to_string(status.value()) + ")");
   }
 
-  /// Gives read bytes back together with what lies between them and others that were read: each call of the system stops all
-  /// workers for a moment, and what was given back too early is read again.
-  void release(std::span<const std::byte> read) {
-    constexpr std::ptrdiff_t kTogetherBytes = 2 << 20;
-    const std::byte* const begin = read_.empty() ? read.data() : std::min(read_.data(), read.data());
-    const std::byte* const end = std::max(read_.data() + read_.size(), read.data() + read.size());
-    if (!read_.empty() && end - begin > 2 * kTogetherBytes) {
-      file_.release(std::exchange(read_, read));
-    } else {
-      read_ = {begin, end};
+  /// `data` in slice_, read in parallel; nothing after an error.
+  std::span<const std::byte> fetch(std::span<const std::byte> data) {
+    constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+    if (slice_.span().size() < data.size()) slice_ = MappedMemory(std::ssize(data));
+    const auto slice = slice_.span().first(data.size());
+    std::atomic<bool> failed{false};
+    backend_.parallel(static_cast<std::int64_t>((data.size() + kPieceBytes - 1) / kPieceBytes), [&](std::int64_t i) {
+      const std::size_t begin = static_cast<std::size_t>(i) * kPieceBytes, size = std::min(kPieceBytes, data.size() - begin);
+      if (!file_.read(data.subspan(begin, size), slice.subspan(begin, size))) failed.store(true, std::memory_order_relaxed);
+    });
+    if (failed.load()) {
+      if (auto again = file_.read(data, slice); !again) {  // for its error
+        error_ = std::move(again.error());
+        return {};
+      }
     }
-    if (std::ssize(read_) >= kTogetherBytes) file_.release(std::exchange(read_, {}));
+    advance(std::ssize(data));
+    return slice;
   }
 
   void advance(std::int64_t bytes) {
@@ -90,7 +95,7 @@ class WeightLoader {
   const Gguf& file_;
   const ProgressCallback& progress_;
   Progress report_;
-  std::span<const std::byte> read_;  // not given back yet
+  MappedMemory slice_;  // what the backend works on
   std::optional<LoadError> error_;
 };
 

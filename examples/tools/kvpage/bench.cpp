@@ -1,3 +1,5 @@
+#include "engine/own_memory.hpp"
+#include "tools/kvpage/byte_text.hpp"
 #include "tools/kvpage/cli_engine.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/json_ids.hpp"
@@ -57,6 +59,8 @@ void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<T
               static_cast<long long>(positions));
   std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %.9g, \"decode_steps\": %lld, ", m.load_s, timed.prefill_s(),
               timed.decode_s(), static_cast<long long>(timed.decode_steps()));
+  const auto own_bytes = engine::own_memory_bytes();  // nothing that the request used has been given back yet
+  std::printf("\"own_memory_bytes\": %s, ", own_bytes ? std::to_string(*own_bytes).c_str() : "null");
   if (profile) std::printf("\"profile\": %s, ", profile->json().dump().c_str());
   std::printf("\"prompt_ids\": %s, \"output_ids\": %s}\n", json_array(prompt).c_str(), json_array(output).c_str());
 }
@@ -67,6 +71,7 @@ void print_text(const BenchOptions& o, const LoadedModel& m, const Measured& tim
               static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens));
   std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", timed.decode_s(), rate(timed.decode_steps(), timed.decode_s()),
               static_cast<long long>(timed.decode_steps()));
+  if (const auto bytes = engine::own_memory_bytes()) std::printf("memory   %12s of its own\n", byte_text(*bytes).c_str());
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void print_text(const Report& r) {
              std::to_string(plan.num_workers) + " x " + std::to_string(plan.worker_bytes) + " scratch and stack");
   print_line("tokenizer", plan.tokenizer_bytes, "");
   print_line("process", plan.process_bytes, "code and small objects");
-  print_line("total", plan.total_bytes(), "");
+  print_line("total", plan.total_bytes(), "of its own; pages of the file in the page cache do not count");
   if (!r.fit) return;
   print_line("memory", r.fit->memory_bytes, r.fit->fits ? "fits" : "does not fit");
   std::printf("largest that fits: --ctx %s with --seqs %" PRId64 "; --seqs %s with --ctx %" PRId64 "\n",
