@@ -78,7 +78,7 @@ TEST_CASE("cli.bench.options_that_do_not_go_together_are_named", "[cli]") {
   refused({"--mix", "random", "--batching", "static", "--order", "shortest"}, {"--batching static", "--order"});
   refused({"--mix", "noise"}, {"--mix", "noise", "random"});
   refused({"--mix", "random", "--order", "random"}, {"--order", "fair-share"});
-  refused({"--mix", "random", "--max-seqs", "32", "--budget-tokens", "32"}, {"budget_tokens", "32", "33"});
+  refused({"--mix", "random", "--max-seqs", "32", "--budget-tokens", "32"}, {"--budget-tokens 32", "--max-seqs 32", "33"});
   refused({"--mix", "random", "--budget-tokens", "9000"}, {"--budget-tokens", "8192"});
 }
 

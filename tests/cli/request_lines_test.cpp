@@ -22,9 +22,12 @@ TEST_CASE("cli.requests.bad_lines_are_named", "[cli]") {
   refused("{\"id\": \"a\", \"prompt\": \"a\", \"prompt_ids\": [1], \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
   refused("{\"id\": \"a\", \"max_tokens\": 1}", "exactly one of prompt and prompt_ids");
   refused("{\"id\": \"a\", \"prompt_ids\": [], \"max_tokens\": 1}", "no tokens");
-  refused("{\"id\": \"a\", \"prompt_ids\": [272], \"max_tokens\": 1}", "[0, 272)");
+  refused("{\"id\": \"b\", \"prompt_ids\": [272], \"max_tokens\": 1}", "[0, 272)");
   refused("{\"id\": [], \"prompt\": \"a\", \"max_tokens\": 1}", "id must be");
   refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_token\": 1, \"max_tokens\": 1}", "unknown field \"max_token\"");
+  refused("{\"id\": \"b\", \"prompt\": \"a\", \"max_tokens\": 1, \"seed\": 18446744073709551616}",
+          "seed must be an integer in [0, 18446744073709551615], not 18446744073709551616");
+  refused("{\"id\": \"b\", \"prompt\": \"a\", \"max_tokens\": 1, \"max_tokens\": 2}", "the key \"max_tokens\" is there twice");
   refused("{\"id\": \"a\", \"prompt\": \"a\", \"max_tokens\": 1}", "an earlier request has the id \"a\"");
   const Outcome numbers = run_requests(tiny.path(), "{\"id\": 1, \"prompt\": \"a\", \"max_tokens\": 1}\n"
                                                     "{\"id\": \"1\", \"prompt\": \"a\", \"max_tokens\": 1}\n");
@@ -55,7 +58,8 @@ TEST_CASE("cli.requests.every_field_has_a_range", "[cli]") {
                           {"presence_penalty", "1e9", "presence_penalty must be a number in [-100.0, 100.0]"},
                           {"frequency_penalty", "[]", "frequency_penalty must be a number in [-100.0, 100.0]"},
                           {"logit_bias", "3", "logit_bias must be an object"},
-                          {"logit_bias", "{\"272\": 1}", "each id of logit_bias must be an integer in [0, 271]"},
+                          {"logit_bias", "{\"272\": 1}", "logit_bias must hold ids in [0, 272), not 272"},
+                          {"logit_bias", "{\" 1\": 1}", "each id of logit_bias must be an integer in [0, 4294967295], not \" 1\""},
                           {"logit_bias", "{\"x\": 1}", "each id of logit_bias must be"},
                           {"logit_bias", "[[5, 101]]", "each bias of logit_bias must be a number in [-100.0, 100.0], not 101"},
                           {"logit_bias", "{\"271\": 1e9}", "each bias of logit_bias must be a number in [-100.0, 100.0], not 1000000000.0"},
@@ -69,6 +73,7 @@ TEST_CASE("cli.requests.every_field_has_a_range", "[cli]") {
                           {"ignore_eos", "1", "ignore_eos must be true or false"},
                           {"seed", "1.5", "seed must be an integer in [0, 18446744073709551615], not 1.5"},
                           {"seed", "-1", "seed must be an integer in [0, 18446744073709551615], not -1"},
+                          {"max_tokens", "5.0", "max_tokens must be an integer in [1, 2147483648], not 5.0"},
                           {"priority", "-1", "priority must be an integer in [0, 1000000]"},
                           {"tenant", "4294967296", "tenant must be an integer in [0, 4294967295]"},
                           {"arrival_ms", "-1", "arrival_ms must be a number in [0.0, 1000000000.0]"},

@@ -170,8 +170,8 @@ TEST_CASE("cli.run.impossible_options_are_refused", "[cli]") {
   for (const char* bias : {"5", "=1", "5=", "x=1", "5=1x", "-1=1", "5=101", "5=nan", " 5=1"}) refused({"--logit-bias", bias}, "ID=BIAS");
   refused({"--logit-bias", "272=1"}, "vocabulary");
   refused({"--beam", "2", "--temperature", "1"}, "temperature");
-  refused({"--beam", "2", "--answers", "3"}, "beam_width");
-  refused({"--min-tokens", "9", "--max-tokens", "3"}, "min_tokens");
+  refused({"--beam", "2", "--answers", "3"}, "--beam 2");
+  refused({"--min-tokens", "9", "--max-tokens", "3"}, "--min-tokens 9");
   refused({"--stop", ""}, "stop");
   refused({"--answers", "129"}, "--answers");
 }

@@ -73,7 +73,9 @@ TEST_CASE("cli.load.files_that_cannot_be_loaded_exit_with_3", "[cli]") {
   const TempDir dir;
   const std::string missing = dir / "missing.gguf", text = dir / "letter.gguf", cut = dir / "cut.gguf", not_a_number = dir / "nan.gguf";
   const std::string messages = dir / "messages.json";
+  const std::string lines = dir / "lines.jsonl";  // what is wrong with inputs would be said first
   write_text(messages, "[]");
+  write_text(lines, "{\"prompt_ids\": [1], \"continuation_ids\": []}\n");
   write_text(text, "Dear reader, this is no model.\n");
   const std::string bytes = tiny_gguf({}).bytes();
   write_text(cut, std::string_view(bytes).substr(0, bytes.size() - 100));
@@ -83,8 +85,8 @@ TEST_CASE("cli.load.files_that_cannot_be_loaded_exit_with_3", "[cli]") {
   for (const std::string verb : {"run", "bench", "score", "perplexity"}) {
     std::vector<std::string> arguments{verb, "--model", ""};
     if (verb == "run") arguments.insert(arguments.end(), {"--prompt", "x"});
-    if (verb == "score") arguments.insert(arguments.end(), {"--input", text});
-    if (verb == "perplexity") arguments.insert(arguments.end(), {"--file", text, "--ctx", "16"});
+    if (verb == "score") arguments.insert(arguments.end(), {"--input", lines});
+    if (verb == "perplexity") arguments.insert(arguments.end(), {"--file", text, "--ctx", "4"});
     if (verb == "bench") arguments.insert(arguments.end(), {"--prompt-tokens", "4", "--gen", "1"});
     const std::pair<std::string, const char*> files[] = {
         {missing, "missing.gguf"}, {text, "GGUF"}, {cut, "cut.gguf"}, {not_a_number, "output_norm.weight"}};

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 
 using namespace kvpage;
@@ -130,6 +131,29 @@ TEST_CASE("trace.page.the_frames_hold_the_block_map", "[trace]") {
     }
   }
   CHECK(in.at_end());
+  const auto used = [](const std::vector<engine::MappedBlock>& blocks) {
+    return std::count_if(blocks.begin(), blocks.end(), [](const auto& block) { return block.state() == engine::MappedState::kUsed; });
+  };
+  std::vector<std::ptrdiff_t> uses;
+  for (const auto& blocks : frames) uses.push_back(used(blocks));
+  const std::ptrdiff_t most = *std::max_element(uses.begin(), uses.end());
+  REQUIRE(most > uses.back());  // the end of the run is not its fullest step
+  CHECK(uses.at(encoder.fullest_frame()) == most);
+}
+
+TEST_CASE("trace.page.it_opens_on_the_fullest_step", "[trace]") {
+  const TempDir dir;
+  const std::string header = R"({"kind":"header","version":1,"config":{"num_blocks":8,"block_size":16}})" "\n";
+  const std::string run = R"({"kind":"event","step":1,"events":[["start",1],["alloc",0,1]]})" "\n"
+                          R"({"kind":"seal","step":1})" "\n" R"({"kind":"event","step":2,"events":[["alloc",1,1],["alloc",2,1]]})" "\n"
+                          R"({"kind":"seal","step":2})" "\n"
+                          R"({"kind":"event","step":3,"events":[["free",0,1],["free",1,1],["free",2,1],["end",1]]})" "\n"
+                          R"({"kind":"seal","step":3})" "\n";
+  write_text(dir / "run.jsonl", header + run);
+  const std::string page = make_page(dir / "run.jsonl", dir / "run.html");
+  CHECK(contains(page, "\"fullest_frame\":2,"));
+  CHECK(contains(page, "\"last_step\":3,"));
+  CHECK(contains(page, "let frame = description.fullest_frame,"));
 }
 
 TEST_CASE("trace.page.ten_thousand_steps_of_4096_blocks_fit_20_mb_and_need_nothing_else", "[trace]") {

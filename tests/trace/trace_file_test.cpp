@@ -241,6 +241,9 @@ TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   check(R"({"kind":"submit"})" "\n", "1", "header");
   check(R"({"kind":"header","version":2})" "\n", "1", "version 2");
   check(R"({"kind":"header","version":1,"seed":-1})" "\n", "1", "seed");
+  check(R"({"kind":"header","version":1,"seed":18446744073709551616})" "\n", "1", "not 18446744073709551616");
+  check(R"({"kind":"header","version":1,"config":"x"})" "\n", "1", "\"config\" must be an object, not \"x\"");
+  check(R"({"kind":"header","version":1,"version":1})" "\n", "1", "\"version\" is there twice");
   const std::string config = R"({"kind":"header","version":1,"config":)";
   check(config + R"({"num_blocks":2147483647}})" "\n", "1", "\"num_blocks\" is 2147483647; a trace can be of a pool of at most 16777216");
   check(config + R"({"num_blocks":16777217}})" "\n", "1", "16777217");
@@ -264,6 +267,11 @@ TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   check(kHeader + R"({"kind":"seal"})" "\n", "2", "step");
   check(kHeader + R"({"kind":"plan","rows":[5]})" "\n", "2", "array");
   check(kHeader + R"({"kind":"plan","rows":[["a",1,0,1,-1]]})" "\n", "2", "answer");
+  check(kHeader + R"({"kind":"plan","rows":[["a",1,4611686018427387903,4611686018427387903]]})" "\n", "2", "[0, 4294967296)");
+  check(kHeader + "{\"kind\":\"finish\",\"id\":\"a\xff\"}\n", "2", "byte 26 (0xff) is not UTF-8");
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  check(kHeader + R"({"kind":"event","step":1,"events":[)" + deep + "]}\n", "2", "unknown event an array of 1");
+  check(R"({"kind":"header","version":1,"config":{"groups":)" + deep + "}}\n", "1", "cache group");
   check(kHeader + R"({"kind":"preempt","id":"a"})" "\n", "2", "how");
   check(kHeader + R"({"kind":"preempt","id":"a","how":"drop"})" "\n", "2", "not \"drop\"");
   check(kHeader + R"({"kind":"transfer","demoted":1.5})" "\n", "2", "\"demoted\"");

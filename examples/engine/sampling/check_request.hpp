@@ -19,6 +19,10 @@ struct SamplingLimits {
   static constexpr std::int64_t kStopStringBytes = 1'024;
   static constexpr std::int64_t kBias = 100;             ///< of a logit, either way
   static constexpr std::int64_t kLengthPenalty = 16;     ///< either way
+  // What flags and request files allow; the sampler itself takes any finite number.
+  static constexpr double kTemperature = 100;
+  static constexpr double kPenalty = 100;                ///< of presence and frequency either way, and of repetition
+  static constexpr double kLeastRepetitionPenalty = 0.01;
 };
 
 /// Errors: kEmptyPrompt, or kBadParameter whose `what` names the field and its rule. Cost: O(size of the request).

@@ -1,6 +1,8 @@
 /// \file Typed access to the fields of a trace line; what is missing or of the wrong type is thrown as text and reported once.
 #pragma once
 
+#include "engine/json_text.hpp"
+
 #include <kvpage/base/types.hpp>
 
 #include <nlohmann/json.hpp>
@@ -18,13 +20,12 @@ struct BadField : std::runtime_error {
 };
 
 inline constexpr std::int64_t kAnyNumber = std::int64_t{1} << 62;
+/// Of tokens and positions: sums of a whole trace stay within 64 bits.
+inline constexpr std::int64_t kAnyTokens = std::int64_t{1} << 32;
 
 inline std::int64_t number(const nlohmann::json& value, const std::string& what, std::int64_t limit = kAnyNumber) {
-  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() < static_cast<std::uint64_t>(limit)
-                                               : value.is_number_integer() && value.get<std::int64_t>() >= 0;
-  if (fits) return value.get<std::int64_t>();
-  const std::string range = limit == kAnyNumber ? "an integer of at least 0" : "an integer in [0, " + std::to_string(limit) + ")";
-  throw BadField(what + " must be " + range + ", not " + value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  if (const auto integer = json_integer(value, 0, limit - 1)) return *integer;
+  throw BadField(what + " must be an integer in [0, " + std::to_string(limit) + "), not " + shown(value));
 }
 
 inline const nlohmann::json& field(const nlohmann::json& object, const char* name) {
@@ -45,11 +46,11 @@ inline std::int64_t optional_number(const nlohmann::json& object, const char* na
 inline std::string name(const nlohmann::json& value, const char* what) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_integer()) return value.dump();
-  throw BadField(std::string("\"") + what + "\" must be a string or an integer");
+  throw BadField(std::string("\"") + what + "\" must be a string or an integer, not " + shown(value));
 }
 
 inline const nlohmann::json& array(const nlohmann::json& value, const std::string& what) {
-  if (!value.is_array()) throw BadField(what + " must be an array");
+  if (!value.is_array()) throw BadField(what + " must be an array, not " + shown(value));
   return value;
 }
 
@@ -62,7 +63,7 @@ inline std::vector<TokenId> token_ids(const nlohmann::json& value, const std::st
 
 /// The element of an event's array behind its name.
 inline const nlohmann::json& element(const nlohmann::json& event, std::size_t at) {
-  if (at >= event.size()) throw BadField("the event " + event.dump() + " is too short");
+  if (at >= event.size()) throw BadField("an event of " + std::to_string(event.size()) + " elements is too short");
   return event[at];
 }
 

@@ -21,7 +21,7 @@ std::uint64_t key_of(const json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), key, 16);
   if (text.empty() || problem != std::errc{} || end != text.data() + text.size()) {
-    throw detail::BadField("a content key is a string of hexadecimal digits, not " + value.dump());
+    throw detail::BadField("a content key is a string of hexadecimal digits, not " + shown(value));
   }
   return key;
 }
@@ -33,7 +33,9 @@ SeqId seq_at(const json& event, std::size_t at) {
   const auto generation = detail::number(detail::element(event, at), "a sequence", std::int64_t{1} << 32);
   return {0, static_cast<std::uint32_t>(generation)};
 }
-std::int64_t count_at(const json& event, std::size_t at) { return detail::number(detail::element(event, at), "a number of tokens"); }
+std::int64_t count_at(const json& event, std::size_t at) {
+  return detail::number(detail::element(event, at), "a number of tokens", detail::kAnyTokens);
+}
 
 constexpr std::int64_t kMaxAnswers = std::int64_t{1} << 32;
 std::uint32_t answer_of(const json& fields) { return static_cast<std::uint32_t>(detail::optional_number(fields, "answer", kMaxAnswers)); }
@@ -42,7 +44,7 @@ std::uint32_t answer_of(const json& fields) { return static_cast<std::uint32_t>(
 CacheEvent read_event(const json& event, StepId step, std::int64_t num_blocks) {
   const json& word = detail::element(detail::array(event, "an event"), 0);
   const auto kind = event_kind(word.is_string() ? word.get<std::string>() : "");
-  if (!kind || *kind >= CacheEventKind::kSeal) throw detail::BadField("unknown event " + word.dump());
+  if (!kind || *kind >= CacheEventKind::kSeal) throw detail::BadField("unknown event " + shown(word));
   CacheEvent result{.kind = *kind, .step = step};
   switch (*kind) {
     case CacheEventKind::kSeqStart:
@@ -106,11 +108,13 @@ Expected<bool, TraceError> TraceReader::next(TraceLine& line) {
     line.number = ++line_number_;
   } while (text.empty());
   const bool whole = !in_->eof();
-  line.fields = json::parse(text, nullptr, false);
-  if (line.fields.is_discarded() && !whole) {
+  auto fields = parse_json(text);
+  if (!fields && !whole) {
     cut_short_ = true;
     return false;
   }
+  if (!fields) return Unexpected{error(line, "this line is not a JSON object: " + fields.error().what)};
+  line.fields = std::move(*fields);
   if (!line.fields.is_object()) return Unexpected{error(line, "this line is not a JSON object")};
   return placed(*this, line, [&] {
     const json& kind = detail::field(line.fields, "kind");
@@ -131,11 +135,14 @@ Expected<void, TraceError> TraceReader::read_header() {
       throw detail::BadField("version " + std::to_string(version) + " is not known; this program reads 1 to " +
                              std::to_string(kTraceVersion));
     }
-    const json seed = line.fields.value("seed", json(0u));
-    if (!seed.is_number_unsigned()) throw detail::BadField("\"seed\" must be an integer in [0, 2^64)");
-    header_.seed = seed.get<std::uint64_t>();
+    if (const auto seed = line.fields.find("seed"); seed != line.fields.end()) {
+      if (!seed->is_number_unsigned()) throw detail::BadField("\"seed\" must be an integer in [0, 2^64), not " + shown(*seed));
+      header_.seed = seed->get<std::uint64_t>();
+    }
     if (line.fields.contains("commit")) header_.commit = detail::name(line.fields["commit"], "commit");
-    const json config = line.fields.value("config", json::object());
+    const json nothing = json::object(), no_groups = json::array();
+    const json& config = line.fields.contains("config") ? line.fields["config"] : nothing;
+    if (!config.is_object()) throw detail::BadField("\"config\" must be an object, not " + shown(config));
     header_.num_blocks = detail::optional_number(config, "num_blocks");
     if (header_.num_blocks > kMaxTraceBlocks) {
       throw detail::BadField("\"num_blocks\" is " + std::to_string(header_.num_blocks) + "; a trace can be of a pool of at most " +
@@ -144,14 +151,14 @@ Expected<void, TraceError> TraceReader::read_header() {
     header_.block_size = detail::optional_number(config, "block_size", 1025);
     header_.page_bytes = detail::optional_number(config, "page_bytes");
     if (config.contains("policy")) header_.policy = detail::name(config["policy"], "policy");
-    const json groups = config.value("groups", json::array());
+    const json& groups = config.contains("groups") ? config["groups"] : no_groups;
     if (detail::array(groups, "\"groups\"").size() > static_cast<std::size_t>(kMaxCacheGroups)) {
       throw detail::BadField("\"groups\" has " + std::to_string(groups.size()) + " elements; a pool has at most " +
                              std::to_string(kMaxCacheGroups) + " cache groups");
     }
     for (const json& group : groups) {
-      if (!group.is_object()) throw detail::BadField("a cache group must be an object, not " + group.dump());
-      header_.window_tokens.push_back(detail::optional_number(group, "window_tokens"));
+      if (!group.is_object()) throw detail::BadField("a cache group must be an object, not " + shown(group));
+      header_.window_tokens.push_back(detail::optional_number(group, "window_tokens", detail::kAnyTokens));
     }
     return true;
   });
@@ -227,8 +234,8 @@ Expected<TraceTransfer, TraceError> TraceReader::transfer(const TraceLine& line)
     TraceTransfer transfer{.t_ns = detail::optional_number(line.fields, "t_ns")};
     if (line.fields.contains("id")) transfer.id = detail::name(line.fields["id"], "id");
     transfer.answer = answer_of(line.fields);
-    transfer.demoted_blocks = detail::optional_number(line.fields, "demoted");
-    transfer.promoted_blocks = detail::optional_number(line.fields, "promoted");
+    transfer.demoted_blocks = detail::optional_number(line.fields, "demoted", kMaxTraceBlocks + 1);
+    transfer.promoted_blocks = detail::optional_number(line.fields, "promoted", kMaxTraceBlocks + 1);
     return transfer;
   });
 }

@@ -1,15 +1,13 @@
 #include "tools/kvpage/answerer.hpp"
 
-#include "engine/sampling/check_request.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/interrupt.hpp"
+#include "tools/kvpage/rates.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 namespace kvpage::cli {
 namespace {
@@ -21,19 +19,58 @@ void write_out(std::string_view text) {
   std::fflush(stdout);
 }
 
-/// "id=bias".
-LogitBias bias_of(const std::string& text) {
-  char* rest = nullptr;
-  const std::size_t equals = text.find('=');
-  const unsigned long long id = std::strtoull(text.c_str(), &rest, 10);
-  const bool has_id = equals != std::string::npos && equals > 0 && text.find_first_not_of("0123456789") == equals &&
-                      rest == text.c_str() + equals && id < 0xFFFF'FFFFu;
-  const float bias = has_id ? std::strtof(text.c_str() + equals + 1, &rest) : 0;
-  if (!has_id || equals + 1 == text.size() || *rest != '\0' || !(std::abs(bias) <= static_cast<float>(engine::SamplingLimits::kBias))) {
-    throw Failure(kExitUsage, "--logit-bias " + text + ": wanted is ID=BIAS, with a token id and a number in [-100, 100]");
-  }
-  return {static_cast<TokenId>(id), bias};
+/// One step per row of the prompt and, at one time, of all answers.
+EngineOptions limits_of(const engine::GenerationRequest& request) {
+  EngineOptions limits;
+  limits.max_seqs = request.num_candidates();
+  limits.budget_tokens = std::max(engine::kDefaultStepTokens, limits.max_seqs + 1);
+  return limits;
 }
+
+/// Which limit the end of the context was.
+std::string full_context_text(const engine::LanguageModel& model) {
+  const std::string tokens = std::to_string(model.context_tokens()) + " tokens";
+  if (model.context_tokens() >= model.spec().context_limit_tokens) return "context full: " + tokens + ", the model's limit";
+  return "context full: " + tokens + " (see --ctx)";
+}
+
+std::string finish_text(const engine::Answer& answer, std::int64_t max_tokens, const engine::LanguageModel& model) {
+  switch (answer.finish) {
+    case FinishReason::kStop: return "end of answer";
+    case FinishReason::kLength: return std::ssize(answer.ids) >= max_tokens ? "--max-tokens reached" : full_context_text(model);
+    case FinishReason::kCapacity: return "KV pool full: all answers share the pages of one context (see --ctx and --answers)";
+    case FinishReason::kCancelled: return "interrupted";
+    case FinishReason::kNone:
+    case FinishReason::kDeadline:
+    case FinishReason::kError: break;
+  }
+  return std::string(engine::name_of(answer.finish));
+}
+
+/// Errors: Failure when an answer ended by a fault.
+void require_no_fault(const engine::GenerationResult& result) {
+  const auto broken = [](const engine::Answer& answer) { return answer.finish == FinishReason::kError; };
+  if (std::none_of(result.answers.begin(), result.answers.end(), broken)) return;
+  throw Failure(kExitRun, "a token could not be drawn: its logits are NaN or infinite, or none is allowed");
+}
+
+double seconds(std::int64_t from_ns, std::int64_t to_ns) { return static_cast<double>(to_ns - from_ns) * 1e-9; }
+
+/// " (12.3 tok/s)" with this text in front; nothing when nothing was done, or no time passed.
+std::string rate_text(const char* before, std::int64_t tokens, double time_s, const char* after) {
+  if (tokens <= 0 || !rate(tokens, time_s)) return {};
+  char text[48];
+  std::snprintf(text, sizeof text, "%s%.1f tok/s%s", before, *rate(tokens, time_s), after);
+  return text;
+}
+
+std::string seconds_text(double time_s) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3f s", time_s);
+  return text;
+}
+
+}  // namespace
 
 engine::GenerationRequest request_of(const RunOptions& o) {
   engine::GenerationRequest request;
@@ -51,40 +88,9 @@ engine::GenerationRequest request_of(const RunOptions& o) {
   request.sampling.repetition_penalty = o.sampling.repetition_penalty;
   request.sampling.presence_penalty = o.sampling.presence_penalty;
   request.sampling.frequency_penalty = o.sampling.frequency_penalty;
-  for (const std::string& text : o.sampling.logit_bias) request.logit_bias.push_back(bias_of(text));
+  request.logit_bias = o.sampling.logit_bias;
   return request;
 }
-
-/// One step per row of the prompt and, at one time, of all answers.
-EngineOptions limits_of(const engine::GenerationRequest& request) {
-  EngineOptions limits;
-  limits.max_seqs = request.num_candidates();
-  limits.budget_tokens = std::max(engine::kDefaultStepTokens, limits.max_seqs + 1);
-  return limits;
-}
-
-std::string finish_text(const engine::Answer& answer, std::int64_t max_tokens) {
-  switch (answer.finish) {
-    case FinishReason::kStop: return "end of answer";
-    case FinishReason::kLength:
-      return std::ssize(answer.ids) >= max_tokens ? "--max-tokens reached" : "context full (see --ctx)";
-    case FinishReason::kCapacity: return "context full (see --ctx)";
-    case FinishReason::kCancelled: return "interrupted";
-    case FinishReason::kNone:
-    case FinishReason::kDeadline:
-    case FinishReason::kError: break;
-  }
-  return std::string(engine::name_of(answer.finish));
-}
-
-/// Errors: Failure when an answer ended by a fault.
-void require_no_fault(const engine::GenerationResult& result) {
-  const auto broken = [](const engine::Answer& answer) { return answer.finish == FinishReason::kError; };
-  if (std::none_of(result.answers.begin(), result.answers.end(), broken)) return;
-  throw Failure(kExitRun, "a token could not be drawn: its logits are NaN or infinite, or none is allowed");
-}
-
-}  // namespace
 
 Answerer::Answerer(const RunOptions& options, LoadedModel& model)
     : options_(options),
@@ -133,11 +139,16 @@ Ticket Answerer::submit(const engine::GenerationRequest& request) {
   const auto ticket = engine_.submit(request);
   if (ticket) return *ticket;
   const Refusal& r = ticket.error();
-  const std::string numbers = " (" + std::to_string(r.value) + ", limit " + std::to_string(r.limit) + " " + r.unit + ")";
-  if (r.kind == RefusalKind::kContextLimit || r.kind == RefusalKind::kNeverFits) {
-    throw Failure(kExitDoesNotFit, describe(r) + numbers + "; use a larger --ctx");
+  const std::string message =
+      std::string(describe(r)) + " (" + std::to_string(r.value) + ", limit " + std::to_string(r.limit) + " " + r.unit;
+  if (r.kind == RefusalKind::kContextLimit) {
+    throw Failure(kExitDoesNotFit, message + "); " + context_advice(m_.model->context_tokens(), m_.model->spec()));
   }
-  throw Failure(kExitUsage, describe(r) + numbers);
+  if (r.kind == RefusalKind::kNeverFits) {
+    throw Failure(kExitDoesNotFit, message + "): all answers share the pages of one context; use a larger --ctx, fewer --answers "
+                                             "or a narrower --beam");
+  }
+  throw Failure(kExitUsage, message + ")");
 }
 
 engine::StepOutput Answerer::step(const InterruptScope& interrupt, RequestId id) {
@@ -165,7 +176,7 @@ void Answerer::print_answers(const engine::GenerationResult& result) const {
 void Answerer::print_logprobs(const engine::Answer& answer) const {
   for (const engine::TokenLogprobs& token : answer.logprobs) {
     const auto entry = [&](const engine::TokenLogprob& t) {
-      return Json{{"id", t.id}, {"text", m_.tokenizer.token_bytes(t.id, true)}, {"logprob", t.logprob}};
+      return Json{{"id", t.id}, {"text", m_.tokenizer.token_bytes(t.id, true)}, {"logprob", finite_logprob(t.logprob)}};
     };
     Json line = entry(token.chosen);
     for (const engine::TokenLogprob& other : token.top) line["top"].push_back(entry(other));
@@ -173,24 +184,26 @@ void Answerer::print_logprobs(const engine::Answer& answer) const {
   }
 }
 
-/// What an answer cost. The time to first token is that of the prompt; the rate is that of the steps after it.
+/// What an answer cost, as far as it was measured: an answer that was interrupted in its prompt has no first token, one of a single token
+/// no rate. The time to the first token is that of the prompt; the rate is that of the steps after it.
 void Answerer::print_timings(const engine::GenerationResult& result) const {
   const engine::RequestMetrics& m = result.metrics;
-  const engine::Answer& first = result.answers.front();
-  const std::int64_t first_token_ns = m.first_token_ns > 0 ? m.first_token_ns : m.finished_ns;
-  const double prefill_s = static_cast<double>(first_token_ns - m.arrival_ns) * 1e-9;
-  const double decode_s = static_cast<double>(m.finished_ns - first_token_ns) * 1e-9;
-  const auto computed = static_cast<double>(m.prompt_tokens - m.cached_tokens);
-  std::int64_t tokens = 0, steps = 0;
-  for (const engine::Answer& one : result.answers) {
-    tokens += std::ssize(one.ids);
-    steps += std::max<std::int64_t>(0, std::ssize(one.ids) - (one.finish == FinishReason::kStop ? 0 : 1));
+  std::string text = std::to_string(m.prompt_tokens) + " prompt tokens";
+  if (m.first_token_ns > 0) {
+    const double prefill_s = seconds(m.arrival_ns, m.first_token_ns);
+    if (m.cached_tokens > 0) text += " (" + std::to_string(m.cached_tokens) + " cached)";
+    text += ", first token after " + seconds_text(prefill_s) + rate_text(" (", m.prompt_tokens - m.cached_tokens, prefill_s, ")");
+    std::int64_t tokens = 0, steps = 0;
+    for (const engine::Answer& one : result.answers) {
+      tokens += std::ssize(one.ids);
+      steps += std::max<std::int64_t>(0, one.num_drawn - 1);
+    }
+    text += "; " + std::to_string(tokens) + " tokens" + rate_text(", ", steps, seconds(m.first_token_ns, m.finished_ns), "");
+  } else {
+    const double time_s = seconds(m.arrival_ns, m.finished_ns);
+    text += ", " + std::to_string(m.positions_computed) + " computed in " + seconds_text(time_s) + ", no token";
   }
-  const std::string cached = m.cached_tokens > 0 ? " (" + std::to_string(m.cached_tokens) + " cached)" : "";
-  std::fprintf(stderr, "[%lld prompt tokens%s, first token after %.3f s (%.1f tok/s); %lld tokens, %.1f tok/s; %s]\n",
-               static_cast<long long>(m.prompt_tokens), cached.c_str(), prefill_s, prefill_s > 0 ? computed / prefill_s : 0,
-               static_cast<long long>(tokens), decode_s > 0 ? static_cast<double>(steps) / decode_s : 0,
-               finish_text(first, options_.max_tokens).c_str());
+  std::fprintf(stderr, "[%s; %s]\n", text.c_str(), finish_text(result.answers.front(), options_.max_tokens, *m_.model).c_str());
 }
 
 }  // namespace kvpage::cli

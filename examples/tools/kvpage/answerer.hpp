@@ -12,11 +12,14 @@ namespace kvpage::cli {
 
 class InterruptScope;
 
+/// The request that the options ask for, without a prompt.
+engine::GenerationRequest request_of(const RunOptions& options);
+
 /// Answers prompts through an engine, one at a time. What an earlier one left in the prefix cache is not computed again.
 /// Requires: options and model outlive it.
 class Answerer {
  public:
-  /// Errors: Failure with kExitUsage for a --logit-bias that is none.
+  /// Draws a seed and shows it, if one is needed.
   Answerer(const RunOptions& options, LoadedModel& model);
 
   /// Prints the answer to `ids`, the whole text so far: as it comes, or all answers at their end if there are several. Returns the text

@@ -26,7 +26,10 @@ struct Measured {
   engine::GenerationResult result;
 
   double prefill_s() const { return seconds(result.metrics.arrival_ns, result.metrics.first_token_ns); }
-  double decode_s() const { return seconds(result.metrics.first_token_ns, result.metrics.finished_ns); }
+  /// Nothing when the first token was the only one.
+  std::optional<double> decode_s() const {
+    return decode_steps() > 0 ? std::optional(seconds(result.metrics.first_token_ns, result.metrics.finished_ns)) : std::nullopt;
+  }
   std::int64_t decode_steps() const { return std::ssize(result.answers.front().ids) - 1; }
 
  private:
@@ -51,14 +54,15 @@ Measured measure(CliEngine& engine, std::vector<TokenId> prompt_ids, std::int64_
 void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<TokenId>& prompt, const Measured& timed,
                 std::int64_t positions, ProfileReport* profile) {
   const std::vector<TokenId> output = o.generate_tokens == 0 ? std::vector<TokenId>{} : timed.result.answers.front().ids;
-  const std::string name = nlohmann::json(m.model->spec().name).dump();
+  const std::string name = nlohmann::json(m.model->spec().name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::printf("{\"model\": %s, \"kernels\": \"%s\", \"kv_type\": \"%.*s\", \"threads\": %d, ", name.c_str(), o.model.kernels.c_str(),
               static_cast<int>(m.model->kv_type().size()), m.model->kv_type().data(), m.model->num_threads());
   std::printf("\"prompt_tokens\": %lld, \"depth_tokens\": %lld, \"generated_tokens\": %zu, \"positions_computed\": %lld, ",
               static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens), output.size(),
               static_cast<long long>(positions));
-  std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %.9g, \"decode_steps\": %lld, ", m.load_s, timed.prefill_s(),
-              timed.decode_s(), static_cast<long long>(timed.decode_steps()));
+  const std::string decode_s = timed.decode_s() ? figure_text("%.9g", 0, timed.decode_s()) : "null";
+  std::printf("\"load_s\": %.9g, \"prefill_s\": %.9g, \"decode_s\": %s, \"decode_steps\": %lld, ", m.load_s, timed.prefill_s(),
+              decode_s.c_str(), static_cast<long long>(timed.decode_steps()));
   const auto own_bytes = engine::own_memory_bytes();  // nothing that the request used has been given back yet
   std::printf("\"own_memory_bytes\": %s, ", own_bytes ? std::to_string(*own_bytes).c_str() : "null");
   if (profile) std::printf("\"profile\": %s, ", profile->json().dump().c_str());
@@ -67,11 +71,14 @@ void print_json(const BenchOptions& o, const LoadedModel& m, const std::vector<T
 
 void print_text(const BenchOptions& o, const LoadedModel& m, const Measured& timed) {
   std::printf("load     %10.3f s\n", m.load_s);
-  std::printf("prefill  %10.3f s  %10.1f tok/s  (%lld tokens at depth %lld)\n", timed.prefill_s(), rate(o.prompt_tokens, timed.prefill_s()),
-              static_cast<long long>(o.prompt_tokens), static_cast<long long>(o.depth_tokens));
-  std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", timed.decode_s(), rate(timed.decode_steps(), timed.decode_s()),
-              static_cast<long long>(timed.decode_steps()));
+  std::printf("prefill  %10.3f s  %s tok/s  (%lld tokens at depth %lld)\n", timed.prefill_s(),
+              figure_text("%10.1f", 10, rate(o.prompt_tokens, timed.prefill_s())).c_str(), static_cast<long long>(o.prompt_tokens),
+              static_cast<long long>(o.depth_tokens));
   if (const auto bytes = engine::own_memory_bytes()) std::printf("memory   %12s of its own\n", byte_text(*bytes).c_str());
+  if (!timed.decode_s()) return;
+  std::printf("decode   %10.3f s  %s tok/s  (%lld steps)\n", *timed.decode_s(),
+              figure_text("%10.1f", 10, rate(timed.decode_steps(), *timed.decode_s())).c_str(),
+              static_cast<long long>(timed.decode_steps()));
 }
 
 }  // namespace

@@ -84,19 +84,25 @@ void print(const BenchOptions& o, const LoadedModel& m, const Phase& prefill, co
   const Phase::Decode decode = answers ? answers->decode() : Phase::Decode{};
   if (!o.json) {
     std::printf("load     %10.3f s\n", m.load_s);
-    std::printf("prefill  %10.3f s  %10.1f tok/s  (%lld prompts of %lld tokens)\n", prefill.wall_s(), rate(prompt_tokens, prefill.wall_s()),
-                static_cast<long long>(o.batch), static_cast<long long>(o.prompt_tokens));
-    std::printf("decode   %10.3f s  %10.1f tok/s  (%lld steps)\n", decode.time_s, rate(decode.tokens, decode.time_s),
-                static_cast<long long>(decode.steps));
+    std::printf("prefill  %10.3f s  %s tok/s  (%lld prompts of %lld tokens)\n", prefill.wall_s(),
+                figure_text("%10.1f", 10, rate(prompt_tokens, prefill.wall_s())).c_str(), static_cast<long long>(o.batch),
+                static_cast<long long>(o.prompt_tokens));
+    if (decode.steps > 0) {
+      std::printf("decode   %10.3f s  %s tok/s  (%lld steps)\n", decode.time_s,
+                  figure_text("%10.1f", 10, rate(decode.tokens, decode.time_s)).c_str(), static_cast<long long>(decode.steps));
+    }
     if (profile != nullptr) std::printf("%s", profile->text().c_str());
     return;
   }
-  nlohmann::ordered_json json{{"model", m.model->spec().name}, {"kernels", o.model.kernels}, {"isa", m.model->isa()},
+  using Json = nlohmann::ordered_json;
+  const std::optional<double> decode_s = decode.steps > 0 ? std::optional(decode.time_s) : std::nullopt;
+  Json json{{"model", m.model->spec().name}, {"kernels", o.model.kernels}, {"isa", m.model->isa()},
                               {"kv_type", m.model->kv_type()}, {"threads", m.model->num_threads()}, {"batch", o.batch},
                               {"prompt_tokens", o.prompt_tokens}, {"generated_tokens", o.generate_tokens}, {"load_s", m.load_s},
                               {"prefill_s", prefill.wall_s()}, {"prefill_steps", prefill.num_steps()},
-                              {"prefill_tokens_per_s", rate(prompt_tokens, prefill.wall_s())}, {"decode_s", decode.time_s},
-                              {"decode_steps", decode.steps}, {"decode_tokens_per_s", rate(decode.tokens, decode.time_s)}};
+                              {"prefill_tokens_per_s", or_null<Json>(rate(prompt_tokens, prefill.wall_s()))},
+            {"decode_s", or_null<Json>(decode_s)}, {"decode_steps", decode.steps},
+            {"decode_tokens_per_s", or_null<Json>(rate(decode.tokens, decode_s.value_or(0)))}};
   if (profile != nullptr) json["profile"] = profile->json();
   json["output_ids"] = answers ? answers->output_ids() : nlohmann::ordered_json::array();
   std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());

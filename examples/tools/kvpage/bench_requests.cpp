@@ -1,8 +1,10 @@
+#include "engine/cache_groups.hpp"
 #include "engine/padded_batch.hpp"
 #include "tools/kvpage/cli_engine.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/interrupt.hpp"
 #include "tools/kvpage/loaded_model.hpp"
+#include "tools/kvpage/request_field.hpp"
 #include "tools/kvpage/request_mix.hpp"
 #include "tools/kvpage/request_report.hpp"
 #include "tools/kvpage/request_run.hpp"
@@ -15,11 +17,6 @@
 
 namespace kvpage::cli {
 namespace {
-
-std::vector<TimedRequest> requests_of(const BenchOptions& options, const TextModel& text, std::int64_t vocab_size) {
-  if (options.mix) return generate_mix(*options.mix, vocab_size);
-  return read_requests(read_text(options.requests), *options.requests, text.tokenizer, vocab_size);
-}
 
 /// Tokens of the longest request, and the answers of all.
 struct Demand {
@@ -34,19 +31,35 @@ struct Demand {
   }
 };
 
+void require_tier(std::int64_t host_tier_bytes, std::int64_t page_bytes) {
+  if (host_tier_bytes == 0 || host_tier_bytes >= page_bytes) return;
+  throw Failure(kExitUsage, "--host-tier " + std::to_string(host_tier_bytes) + " is smaller than one page of this model, " +
+                                std::to_string(page_bytes) + " bytes; 0 = none");
+}
+
+void require_pool(const ModelOptions& model, const engine::ModelSpec& spec) {
+  const std::int64_t groups = engine::make_cache_groups(spec, model.context_tokens).num_groups();
+  if (model.pool_blocks >= groups) return;
+  throw Failure(kExitUsage, "--pool-blocks " + std::to_string(model.pool_blocks) + " is too small: this model has " +
+                                std::to_string(groups) + " cache groups, and each needs a page");
+}
+
 /// Fills in the context and the pool where they were left open: the context that the longest request asks for, within the model's limit,
 /// at least the usual one; a pool in which as many of the longest requests fit as may run at one time, at least one whole context.
+/// Errors: Failure when the sizes that were given are too small, or the context too long, for this model.
 void size_for(const std::vector<TimedRequest>& requests, const engine::ModelSpec& spec, BenchOptions& options) {
   ModelOptions& model = options.model;
   const Demand demand(requests);
   const std::int64_t limit = spec.context_limit_tokens;
   if (model.context_tokens == 0) model.context_tokens = std::min(limit, std::max(demand.longest_tokens, engine::kDefaultContextTokens));
-  if (model.pool_blocks > 0) return;
+  require_context(model.context_tokens, spec);
   engine::ModelConfig config = model_config(model, model.context_tokens, options.engine.budget_tokens);
-  const std::int64_t one_context = engine::plan_kv_pool(spec, config).num_blocks;
+  const KVPlan one_context = engine::plan_kv_pool(spec, config);
+  require_tier(model.host_tier_bytes, one_context.page_bytes);
+  if (model.pool_blocks > 0) return require_pool(model, spec);
   config.pool_tokens = std::clamp<std::int64_t>(demand.longest_tokens, 1, model.context_tokens);
   config.num_seqs = std::clamp<std::int64_t>(demand.num_answers, 1, options.engine.max_seqs);
-  model.pool_blocks = std::max(one_context, engine::plan_kv_pool(spec, config).num_blocks);
+  model.pool_blocks = std::max(one_context.num_blocks, engine::plan_kv_pool(spec, config).num_blocks);
 }
 
 /// Pads the batches of `engine` from now on.
@@ -85,13 +98,16 @@ int run_requests(const BenchOptions& options, const std::vector<TimedRequest>& r
 }  // namespace
 
 int bench_requests(const BenchOptions& options) {
+  // Before the model, and before its weights: a bad line should not cost a load.
+  std::vector<RequestLine> lines;
+  if (options.requests) lines = read_request_lines(read_text(options.requests), *options.requests);
   BenchOptions sized = options;
   std::vector<TimedRequest> requests;
-  {  // Before the weights: a bad line should not cost a load.
-    const TextModel text = open_text_model(options.model.model);
-    const engine::ModelSpec spec = loaded(engine::read_model_spec(text.file));
-    requests = requests_of(options, text, spec.vocab_size);
-    size_for(requests, spec, sized);
+  {
+    const OpenModel open = open_model(options.model.model);
+    requests = options.mix ? generate_mix(*options.mix, open.spec.vocab_size)
+                           : to_requests(std::move(lines), *options.requests, open.text.tokenizer, open.spec.vocab_size);
+    size_for(requests, open.spec, sized);
   }
   return run_requests(sized, requests);
 }

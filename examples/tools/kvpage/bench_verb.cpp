@@ -1,6 +1,7 @@
 /// \file Options of `kvpage bench`.
 #include "engine/eviction_choice.hpp"
 #include "engine/language_model.hpp"
+#include "engine/number_text.hpp"
 #include "engine/policy_names.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/model_options.hpp"
@@ -13,7 +14,9 @@
 namespace kvpage::cli {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
+constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24;   // as SchedulerConfig
+constexpr std::int64_t kMostBlocks = kMostTokens - 1;          // as BlockAllocatorConfig
+constexpr double kMostMs = 1e9;
 
 const char* const kFooter =
     "One of four: one case of random tokens (the default), --batch, --requests or --mix.\n"
@@ -38,17 +41,14 @@ class OptionGroup {
  public:
   explicit OptionGroup(CLI::App& app) : app_(app) {}
 
-  template <class T>
-  CLI::Option* add(const std::string& name, T& value, const std::string& help) {
-    options_.push_back(app_.add_option(name, value, help)->capture_default_str());
-    return options_.back();
+  /// Remembers an option that was added.
+  void take(CLI::Option* option) { options_.push_back(option); }
+  void take(const char* name) { take(app_.get_option(name)); }
+  void count(const std::string& name, std::int64_t& value, std::int64_t least, std::int64_t most, const std::string& help) {
+    take(add_integer(app_, name, value, {least, most}, help));
   }
-  void take(const char* name) { options_.push_back(app_.get_option(name)); }
-  CLI::Option* count(const std::string& name, std::int64_t& value, std::int64_t least, const std::string& help) {
-    return add(name, value, help)->check(CLI::Range(least, kMost));
-  }
-  CLI::Option* choice(const std::string& name, std::string& value, const std::vector<std::string>& names, const std::string& help) {
-    return add(name, value, help + ": " + join(names))->check(CLI::IsMember(names));
+  void choice(const std::string& name, std::string& value, const std::vector<std::string>& names, const std::string& help) {
+    take(add_choice(app_, name, value, names, help));
   }
 
   /// Errors: Failure when one of them was given.
@@ -83,6 +83,7 @@ struct BenchVerb {
     if (whole_run) random_case.refuse("goes neither with --requests nor with --mix");
     if (!whole_run) engine.refuse("requires --requests or --mix");
     if (mix_options.kind.empty()) mix.refuse("requires --mix");
+    require_sizes();
     mix_options.seed = options.seed;
     if (!mix_options.kind.empty()) options.mix = mix_options;
     if (options.engine.batching == "continuous") return;
@@ -91,15 +92,33 @@ struct BenchVerb {
     }
     options.engine.order = "static";
   }
+
+ private:
+  /// Errors: Failure when sizes do not go together.
+  void require_sizes() const {
+    const auto text = [](std::int64_t number) { return std::to_string(number); };
+    const std::int64_t least_budget = options.engine.max_seqs + 1;
+    if (options.engine.budget_tokens < least_budget) {
+      throw Failure(kExitUsage, "--budget-tokens " + text(options.engine.budget_tokens) + " is too small for --max-seqs " +
+                                    text(options.engine.max_seqs) + ": with a row for each sequence and one of a prompt, at least " +
+                                    text(least_budget) + " are wanted");
+    }
+    constexpr double kLongestRun_s = 1e8;
+    const double rate = mix_options.rate_per_s;
+    if (rate > 0 && static_cast<double>(mix_options.count) / rate > kLongestRun_s) {
+      throw Failure(kExitUsage, "--rate " + engine::real_text(rate) + " is too small for --count " + text(mix_options.count) +
+                                    ": the requests would arrive over more than 100000000 seconds");
+    }
+  }
 };
 
 void add_engine_options(CLI::App& app, BenchVerb& verb) {
   BenchOptions& o = verb.options;
   OptionGroup& group = verb.engine;
-  group.count("--max-seqs", o.engine.max_seqs, 1, "sequences of one step");
-  group.count("--budget-tokens", o.engine.budget_tokens, 1, "rows of one step")->check(CLI::Range(std::int64_t{1}, engine::kMaxStepTokens));
-  group.count("--chunk", o.engine.chunk_tokens, 0, "rows of one sequence in one step; 0 = the budget");
-  group.count("--max-waiting", o.engine.max_waiting, 0, "requests in the queue, others are refused; 0 = all");
+  group.count("--max-seqs", o.engine.max_seqs, 1, engine::kMaxStepTokens - 1, "sequences of one step");
+  group.count("--budget-tokens", o.engine.budget_tokens, 2, engine::kMaxStepTokens, "rows of one step, more than --max-seqs");
+  group.count("--chunk", o.engine.chunk_tokens, 0, kMostTokens, "rows of one sequence in one step; 0 = the budget");
+  group.count("--max-waiting", o.engine.max_waiting, 0, kMostWaiting, "requests in the queue, others are refused; 0 = all");
   group.choice("--batching", o.engine.batching, {"continuous", "static", "static-padded"},
                "static: a batch ends before the next one starts; static-padded: it also computes what padded rows would cost");
   group.choice("--order", o.engine.order, engine::names_of(engine::named_orders()), "who goes first");
@@ -107,39 +126,36 @@ void add_engine_options(CLI::App& app, BenchVerb& verb) {
   group.choice("--preempt", o.engine.preemption, engine::names_of(engine::named_preemptions()), "who gives way when blocks run out");
   const auto& evictions = engine::EvictionChoice::kNames;
   group.choice("--evict", o.engine.evict, {evictions.begin(), evictions.end()}, "which cached page gives way to new content");
-  group.count("--pool-blocks", o.model.pool_blocks, 0,
+  group.count("--pool-blocks", o.model.pool_blocks, 0, kMostBlocks,
               "pages of the KV pool; 0 = what --max-seqs of the longest request need, at least one context");
-  group.add("--host-tier", o.model.host_tier_bytes, "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62));
+  group.take(add_bytes(app, "--host-tier", o.model.host_tier_bytes, 0,
+                       "memory that keeps evicted pages, in bytes, such as 64M (1K = 1024); 0 = none"));
   add_context(app, o.model);
   add_prefix_cache(app, o.model);
   for (const char* name : {"--ctx", "--no-prefix-cache"}) group.take(name);
-  group.add("--slo-ttft-ms", o.slo_ttft_ms, "goal for the time to the first token; 0 = none")->check(CLI::NonNegativeNumber);
-  group.add("--slo-tpot-ms", o.slo_tpot_ms, "goal for the time per token after it; 0 = none")->check(CLI::NonNegativeNumber);
+  group.take(add_real(app, "--slo-ttft-ms", o.slo_ttft_ms, 0, kMostMs, "goal for the time to the first token; 0 = none"));
+  group.take(add_real(app, "--slo-tpot-ms", o.slo_tpot_ms, 0, kMostMs, "goal for the time per token after it; 0 = none"));
   app.add_option("--trace", o.trace, "write what happens to requests and pages into this file");
-  app.add_flag("--steps", o.steps, "report [rows, sequences, seconds] of each step (JSON)");
+  add_switch(app, "--steps", o.steps, "report [rows, sequences, seconds] of each step (JSON)");
   for (const char* name : {"--trace", "--steps"}) group.take(name);
 }
 
 void add_mix_options(CLI::App& app, BenchVerb& verb) {
   MixOptions& o = verb.mix_options;
-  app.add_option("--mix", o.kind, "generate the requests: " + join({kMixKinds.begin(), kMixKinds.end()}))
-      ->check(CLI::IsMember(std::vector<std::string>(kMixKinds.begin(), kMixKinds.end())));
-  verb.mix.add("--count", o.count, "requests of --mix")->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-  verb.mix.add("--rate", o.rate_per_s, "mean of their Poisson arrivals, in requests per second; 0 = all at the start")
-      ->check(CLI::Range(0.0, 1e6));
+  add_choice(app, "--mix", o.kind, {kMixKinds.begin(), kMixKinds.end()}, "generate the requests");
+  verb.mix.count("--count", o.count, 1, 1'000'000, "requests of --mix");
+  verb.mix.take(add_real(app, "--rate", o.rate_per_s, 0, 1e6,
+                         "mean of their Poisson arrivals, in requests per second; 0 = all at the start"));
 }
 
 void add_random_case(CLI::App& app, BenchVerb& verb) {
   BenchOptions& o = verb.options;
-  app.add_option("--batch", o.batch, "this many distinct prompts at once: rates of prefill and decode")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
-  verb.random_case.count("--prompt-tokens", o.prompt_tokens, 1, "tokens of the timed prompt");
-  verb.random_case.count("--gen", o.generate_tokens, 0, "tokens to generate");
-  verb.one_case.count("--depth", o.depth_tokens, 0, "positions filled before the timed prompt");
-  app.add_option("--seed", o.seed, "seed of the prompt ids, or of --mix")->capture_default_str();
-  app.add_flag("--profile", o.profile, "what each operation of a step takes");
+  add_integer(app, "--batch", o.batch, {1, 1024}, "this many distinct prompts at once: rates of prefill and decode")->default_str("");
+  verb.random_case.count("--prompt-tokens", o.prompt_tokens, 1, kMostTokens, "tokens of the timed prompt");
+  verb.random_case.count("--gen", o.generate_tokens, 0, kMostTokens, "tokens to generate");
+  verb.one_case.count("--depth", o.depth_tokens, 0, kMostTokens, "positions filled before the timed prompt");
+  add_seed(app, "--seed", o.seed, "seed of the prompt ids, or of --mix");
+  add_switch(app, "--profile", o.profile, "what each operation of a step takes");
   verb.random_case.take("--profile");
 }
 
@@ -153,7 +169,7 @@ Verb add_bench(CLI::App& root) {
   app->add_option("--requests", verb->options.requests, "run the requests of this file, JSON lines, see below; - = standard input");
   add_mix_options(*app, *verb);
   add_engine_options(*app, *verb);
-  app->add_flag("--json", verb->options.json, "one JSON object instead of text");
+  add_switch(*app, "--json", verb->options.json, "one JSON object instead of text");
   app->footer(kFooter + request_fields_help() + kReportHelp);
   return {app, [verb] {
             verb->check();

@@ -76,6 +76,7 @@ class PageBuilder {
     nlohmann::ordered_json meta{{"title", title},         {"num_blocks", h.num_blocks}, {"block_size", h.block_size},
                                 {"policy", h.policy},     {"commit", h.commit},         {"page_bytes", h.page_bytes},
                                 {"frames", frame_ + 1},   {"steps_per_frame", steps_per_frame_},
+                                {"fullest_frame", encoder_.fullest_frame()},
                                 {"last_step", last_step_}, {"cut_short", reader_.cut_short()}};
     meta["capacity"] = capacity_ ? to_json(*capacity_) : nlohmann::ordered_json(nullptr);
     meta["states"] = engine::kAnswerStateNames;

@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ Verb add_tokenize(CLI::App& root) {
   auto* app = root.add_subcommand("tokenize", "Print the token ids of a text as a JSON array; never adds BOS");
   app->add_option("-m,--model", o->model, "GGUF file")->required();
   app->add_option("--file", o->file, "text; without it standard input");
-  app->add_flag("--parse-special", o->parse_special, "special tokens written in the text become their ids");
+  add_switch(*app, "--parse-special", o->parse_special, "special tokens written in the text become their ids");
   app->footer("Example:\n  printf 'Hello' | kvpage tokenize --model m.gguf");
   return {app, [o] { return tokenize(*o); }};
 }
@@ -48,11 +49,9 @@ Verb add_score(CLI::App& root) {
   add_prefix_cache(*app, o->model);
   app->get_option("--no-prefix-cache")->description("compute every prompt from its start; matters only with --continuation-only");
   app->add_option("--input", o->input, "lines {\"prompt_ids\": [..], \"continuation_ids\": [..]}; - = standard input")->required();
-  app->add_option("--chunk", o->chunk_tokens, "prompt tokens computed per step")
-      ->check(CLI::Range(std::int64_t{1}, engine::kMaxStepTokens))
-      ->capture_default_str();
-  app->add_flag("--continuation-only", o->continuation_only,
-                "leave out prompt_nll: a prompt that begins like an earlier one is then not computed again");
+  add_integer(*app, "--chunk", o->chunk_tokens, {1, engine::kMaxStepTokens}, "prompt tokens computed per step");
+  add_switch(*app, "--continuation-only", o->continuation_only,
+             "leave out prompt_nll: a prompt that begins like an earlier one is then not computed again");
   app->footer("Example:\n  echo '{\"prompt_ids\":[1,9690],\"continuation_ids\":[198]}' | kvpage score --model m.gguf --input -");
   return {app, [o] { return score(*o); }};
 }
@@ -62,9 +61,7 @@ Verb add_perplexity(CLI::App& root) {
   auto* app = root.add_subcommand("perplexity", "Perplexity of a text: the second half of each window is scored");
   add_model_options(*app, o->model);
   app->add_option("--file", o->file, "text")->required();
-  app->add_option("--ctx", o->window_tokens, "tokens per window")
-      ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 31))
-      ->capture_default_str();
+  add_integer(*app, "--ctx", o->window_tokens, {4, kMostTokens}, "tokens per window");
   app->footer("Example:\n  kvpage perplexity --model m.gguf --file wiki.txt --ctx 512");
   return {app, [o] { return perplexity(*o); }};
 }
@@ -75,13 +72,10 @@ Verb add_plan(CLI::App& root) {
   app->add_option("FILE", o->model.model, "GGUF file (any part of a split model)")->required();
   add_kernel_options(*app, o->model);
   add_context(*app, o->model);
-  app->add_option("--seqs", o->num_seqs, "sequences of that context in the KV pool at one time")
-      ->check(CLI::Range(std::int64_t{1}, engine::kMaxPlannedSeqs))
-      ->capture_default_str();
-  app->add_option("--memory", o->memory_bytes, "bytes that there are, such as 512M or 4G (1K = 1024); exit code 4 when the plan is larger")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 62));
-  app->add_flag("--json", o->json, "one JSON object instead of text");
+  add_integer(*app, "--seqs", o->num_seqs, {1, engine::kMaxPlannedSeqs}, "sequences of that context in the KV pool at one time");
+  add_bytes(*app, "--memory", o->memory_bytes, 1,
+            "bytes that there are, such as 512M or 4G (1K = 1024); exit code 4 when the plan is larger");
+  add_switch(*app, "--json", o->json, "one JSON object instead of text");
   app->footer("Example:\n  kvpage plan m.gguf --ctx 4096 --seqs 8 --memory 4G");
   return {app, [o] { return plan(*o); }};
 }
@@ -90,13 +84,10 @@ Verb add_inspect(CLI::App& root) {
   auto o = std::make_shared<InspectOptions>();
   auto* app = root.add_subcommand("inspect", "Show what a model file holds");
   app->add_option("FILE", o->file, "GGUF file")->required();
-  app->add_flag("--kernels", o->kernels, "per tensor: the kernel that runs and its bytes");
-  app->add_option("--backend", o->backend, "implementation that --kernels describes")
-      ->check(CLI::IsMember(engine::backend_names()))
-      ->capture_default_str();
-  const std::string sets = join(engine::isa_names());
-  app->add_option("--isa", o->isa, "instruction set that --kernels describes: " + sets + "; without it the widest here")
-      ->check(CLI::IsMember(engine::isa_names()));
+  add_switch(*app, "--kernels", o->kernels, "per tensor: the kernel that runs and its bytes");
+  add_choice(*app, "--backend", o->backend, engine::backend_names(), "implementation that --kernels describes");
+  add_choice(*app, "--isa", o->isa, engine::isa_names(), "instruction set that --kernels describes; without it the widest here");
+  for (const char* name : {"--backend", "--isa"}) app->get_option(name)->needs("--kernels");
   app->footer("Example:\n  kvpage inspect --kernels m.gguf");
   return {app, [o] { return inspect(*o); }};
 }
@@ -110,7 +101,7 @@ Verb add_template(CLI::App& root) {
   source->require_option(1);
   app->add_option("--messages", o->messages, "JSON array of messages")->required();
   app->add_option("--tools", o->tools, "JSON array of tools");
-  app->add_flag("!--no-generation-prompt", o->generation_prompt, "leave out the start of the answer");
+  add_switch(*app, "!--no-generation-prompt", o->generation_prompt, "leave out the start of the answer");
   app->footer("Example:\n  kvpage template --model m.gguf --messages chat.json");
   return {app, [o] { return render_template(*o); }};
 }
@@ -118,6 +109,13 @@ Verb add_template(CLI::App& root) {
 std::string version_text() {
   return "kvpage " + std::to_string(KVPAGE_VERSION_MAJOR) + "." + std::to_string(KVPAGE_VERSION_MINOR) + "." +
          std::to_string(KVPAGE_VERSION_PATCH) + " (compiler " __VERSION__ ")";
+}
+
+/// The flag that was given a value, which CLI11 calls a "disallowed flag override" of its bare name.
+std::optional<std::string> flag_with_value(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::size_t end = text.find(" was given a disallowed flag override");
+  return end == std::string::npos ? std::nullopt : std::optional(text.substr(0, end));
 }
 
 int dispatch(int argc, char** argv) {
@@ -131,6 +129,10 @@ int dispatch(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (const auto flag = flag_with_value(error)) {
+      std::fprintf(stderr, "--%s takes no value\nRun with --help for more information.\n", flag->c_str());
+      return kExitUsage;
+    }
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   for (const Verb& verb : verbs) {

@@ -6,8 +6,38 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
+#include <string_view>
+
 namespace kvpage::cli {
-std::vector<TokenId> Conversation::prompt_ids() const {
+namespace {
+
+/// A text without the space around it, which templates cut off.
+std::string_view stripped(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\f\v";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+/// Whether a prompt has a message, as it is or as JSON.
+bool holds(std::string_view prompt, std::string_view message) {
+  if (prompt.find(message) != std::string_view::npos) return true;
+  const std::string quoted = nlohmann::json(message).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return prompt.find(std::string_view(quoted).substr(1, quoted.size() - 2)) != std::string_view::npos;
+}
+
+}  // namespace
+
+void Conversation::warn_of_left_out(const std::string& rendered) {
+  for (const auto& [role, content] : messages_) {
+    if (warned_ || role == "assistant" || holds(rendered, stripped(content))) continue;
+    std::fprintf(stderr, "warning: the chat template leaves out what the %s says; the model does not see it\n", role.c_str());
+    warned_ = true;
+  }
+}
+
+std::vector<TokenId> Conversation::prompt_ids() {
   auto messages = nlohmann::ordered_json::array();
   for (const auto& [role, content] : messages_) messages.push_back({{"role", role}, {"content", content}});
   auto value = engine::template_value(messages);
@@ -19,6 +49,7 @@ std::vector<TokenId> Conversation::prompt_ids() const {
   inputs.local_time = local_time_now;
   const auto rendered = template_.render(inputs);
   if (!rendered) throw Failure(kExitRun, rendered.error().text());
+  warn_of_left_out(rendered->text);
   return tokenizer_.encode_chat(rendered->text, rendered->trusted);
 }
 

@@ -20,14 +20,17 @@ class Conversation {
   /// Takes the last message back (a question that could not be answered).
   void drop_last() { messages_.pop_back(); }
 
-  /// Ids of the whole chat so far, ready for an answer. Special tokens written by users stay plain text.
-  /// Errors: Failure when the template refuses the messages.
-  std::vector<TokenId> prompt_ids() const;
+  /// Ids of the whole chat so far, ready for an answer. Special tokens written by users stay plain text. Warns, once, of a template that
+  /// leaves out what the system or the user says. Errors: Failure when the template refuses the messages.
+  std::vector<TokenId> prompt_ids();
 
  private:
+  void warn_of_left_out(const std::string& rendered);
+
   const engine::ChatTemplate& template_;
   const engine::Tokenizer& tokenizer_;
   std::vector<std::pair<std::string, std::string>> messages_;  // role, content
+  bool warned_ = false;
 };
 
 }  // namespace kvpage::cli

@@ -38,12 +38,16 @@ void FrameEncoder::end_frame(engine::BlockMap& map, std::uint64_t after_step) {
   for (const std::uint32_t b : map.take_changed()) {
     Look now;
     if (!look(map.blocks()[b], seen_[b], after_step, now)) continue;
+    fill_.add(seen_[b].state, -1);
+    fill_.add(now.state, 1);
     seen_[b] = now;
     if (!run.empty() && (b != first + run.size() || !run.front().joins(now))) write_run(first, std::exchange(run, {}));
     if (run.empty()) first = b;
     run.push_back(now);
   }
   if (!run.empty()) write_run(first, run);
+  if (fill_ > fullest_) fullest_ = fill_, fullest_frame_ = num_frames_;
+  ++num_frames_;
   for (const std::uint64_t value : {evictions_, copies_, hit_tokens_, static_cast<std::uint64_t>(num_seqs_), num_runs_}) {
     append_number(bytes_, value);
   }

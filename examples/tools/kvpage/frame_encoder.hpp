@@ -3,6 +3,7 @@
 
 #include "engine/trace/block_map.hpp"
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ class FrameEncoder {
   void end_frame(engine::BlockMap& map, std::uint64_t after_step);
 
   [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
+  /// The first of the frames with the most used blocks; among equals with the most that hold anything.
+  [[nodiscard]] std::uint64_t fullest_frame() const noexcept { return fullest_frame_; }
 
  private:
   /// What the page knows of a block.
@@ -42,6 +45,18 @@ class FrameEncoder {
     }
   };
 
+  /// Blocks of a frame.
+  struct Fill {
+    std::int64_t used = 0;
+    std::int64_t held = 0;  ///< not clean
+    auto operator<=>(const Fill&) const = default;
+
+    void add(engine::MappedState state, std::int64_t times) noexcept {
+      used += state == engine::MappedState::kUsed ? times : 0;
+      held += state == engine::MappedState::kClean ? 0 : times;
+    }
+  };
+
   /// The block now; nothing when the page would show no difference.
   bool look(const engine::MappedBlock& block, const Look& before, std::uint64_t after_step, Look& now) const;
   void write_run(std::uint32_t first, const std::vector<Look>& run);
@@ -55,6 +70,8 @@ class FrameEncoder {
   std::uint32_t last_owner_ = 0;
   std::int64_t num_seqs_ = 0;
   std::uint64_t evictions_ = 0, copies_ = 0, hit_tokens_ = 0;
+  Fill fill_, fullest_;
+  std::uint64_t num_frames_ = 0, fullest_frame_ = 0;
 };
 
 }  // namespace kvpage::cli

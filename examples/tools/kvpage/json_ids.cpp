@@ -1,38 +1,45 @@
 #include "tools/kvpage/json_ids.hpp"
 
+#include "engine/json_text.hpp"
+
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace kvpage::cli {
 
-void for_each_json_line(const std::string& text, const std::string& name, const std::function<void(const nlohmann::json&)>& use) {
+nlohmann::json parse_document(const std::string& text, const std::string& name) {
+  auto document = engine::parse_json(text);
+  if (!document) throw Failure(kExitUsage, name + ": " + document.error().what);
+  return std::move(*document);
+}
+
+void for_each_json_line(const std::string& text, const std::string& name,
+                        const std::function<void(const nlohmann::json&, std::int64_t line)>& use) {
   std::istringstream stream(text);
   std::string line;
-  for (int number = 1; std::getline(stream, line); ++number) {
+  for (std::int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = name + ":" + std::to_string(number);
+    const nlohmann::json value = parse_document(line, place);
     try {
-      use(nlohmann::json::parse(line));
+      use(value, number);
     } catch (const std::exception& error) {
-      throw Failure(kExitUsage, name + ":" + std::to_string(number) + ": " + error.what());
+      throw Failure(kExitUsage, place + ": " + error.what());
     }
   }
 }
 
-std::string shown(const nlohmann::json& value) {
-  constexpr std::size_t kMostBytes = 40;
-  const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return text.size() <= kMostBytes ? text : text.substr(0, kMostBytes) + "...";
-}
-
-std::vector<TokenId> read_ids(const nlohmann::json& value, const char* key, std::int64_t vocab_size) {
-  if (!value.is_array()) throw std::runtime_error(std::string(key) + " must be an array of token ids, not " + shown(value));
+std::vector<TokenId> read_ids(const nlohmann::json& value, const std::string& key, std::int64_t most) {
+  if (!value.is_array()) throw std::runtime_error(key + " must be an array of token ids, not " + engine::shown(value));
   std::vector<TokenId> ids;
   for (const auto& element : value) {
-    const bool is_id = element.is_number_unsigned() && element.get<std::uint64_t>() < static_cast<std::uint64_t>(vocab_size);
-    if (!is_id) {
-      throw std::runtime_error(std::string(key) + " must hold ids in [0, " + std::to_string(vocab_size) + "), not " + shown(element));
+    const auto id = engine::json_integer(element, 0, most - 1);
+    if (!id) {
+      throw std::runtime_error(key + " must hold ids in [0, " + std::to_string(most) + "), not " + engine::shown(element) + " (element " +
+                               std::to_string(ids.size()) + ")");
     }
-    ids.push_back(element.get<TokenId>());
+    ids.push_back(static_cast<TokenId>(*id));
   }
   return ids;
 }

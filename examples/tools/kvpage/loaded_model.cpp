@@ -1,6 +1,7 @@
 #include "tools/kvpage/loaded_model.hpp"
 
 #include "engine/available_memory.hpp"
+#include "engine/json_text.hpp"
 #include "engine/memory_plan.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/byte_text.hpp"
@@ -28,6 +29,13 @@ TextModel open_text_model(const std::string& path) {
   engine::Gguf file = loaded(engine::Gguf::open(path));
   engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(file));
   return {std::move(file), std::move(tokenizer)};
+}
+
+OpenModel open_model(const std::string& path) {
+  engine::Gguf file = loaded(engine::Gguf::open(path));
+  engine::ModelSpec spec = loaded(engine::read_model_spec(file));
+  engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(file));
+  return {{std::move(file), std::move(tokenizer)}, std::move(spec)};
 }
 
 namespace {
@@ -107,11 +115,37 @@ void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec)
                                      std::to_string(spec.context_limit_tokens) + "; ask for less");
 }
 
+std::int64_t context_of(std::int64_t context_tokens, const engine::ModelSpec& spec) {
+  require_context(context_tokens, spec);
+  return context_tokens > 0 ? context_tokens : std::min(spec.context_limit_tokens, engine::kDefaultContextTokens);
+}
+
+std::string context_advice(std::int64_t context_tokens, const engine::ModelSpec& spec) {
+  const std::int64_t limit = spec.context_limit_tokens;
+  if (context_tokens >= limit) return "that is the limit of the model itself; use a shorter text";
+  return "use a larger --ctx (the model's limit is " + std::to_string(limit) + ") or a shorter text";
+}
+
+void require_in_vocabulary(std::span<const TokenId> ids, std::int64_t vocab_size, const std::string& what) {
+  const auto outside = std::find_if(ids.begin(), ids.end(), [&](TokenId id) { return id >= vocab_size; });
+  if (outside == ids.end()) return;
+  throw Failure(kExitUsage, what + " must hold ids in [0, " + std::to_string(vocab_size) + "), not " + std::to_string(*outside) +
+                                " (element " + std::to_string(outside - ids.begin()) + "): the vocabulary of the model ends there");
+}
+
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens, std::int64_t logit_rows) {
   const auto start = std::chrono::steady_clock::now();
-  auto file = std::make_unique<engine::Gguf>(loaded(engine::Gguf::open(options.model)));
-  const engine::ModelSpec spec = loaded(engine::read_model_spec(*file));
-  engine::Tokenizer tokenizer = loaded(engine::read_tokenizer(*file));
+  LoadedModel m = load_model(open_model(options.model), options, pool_tokens, step_tokens, logit_rows);
+  m.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return m;
+}
+
+LoadedModel load_model(OpenModel open, const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens,
+                       std::int64_t logit_rows) {
+  const auto start = std::chrono::steady_clock::now();
+  const engine::ModelSpec& spec = open.spec;
+  auto file = std::make_unique<engine::Gguf>(std::move(open.text.file));
+  engine::Tokenizer tokenizer = std::move(open.text.tokenizer);
   auto end_tokens = loaded(engine::read_end_tokens(*file, tokenizer));
   require_context(pool_tokens, spec);
   auto progress = std::make_unique<ProgressBar>(options.progress);
@@ -154,6 +188,9 @@ std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& fi
 }
 
 std::vector<TokenId> encode_or_warn(const engine::Tokenizer& tokenizer, std::string_view text, const engine::EncodeOptions& options) {
+  if (const std::string wrong = engine::invalid_utf8(text); !wrong.empty()) {
+    std::fprintf(stderr, "warning: %s; the text is used as it is\n", wrong.c_str());
+  }
   engine::EncodeScratch scratch;
   std::vector<TokenId> ids;
   tokenizer.encode(text, options, scratch, ids);
@@ -164,7 +201,7 @@ std::vector<TokenId> encode_or_warn(const engine::Tokenizer& tokenizer, std::str
   return ids;
 }
 
-void warn_of_dropped_bytes(const engine::Tokenizer& tokenizer, std::string_view text) {
+void warn_of_bytes(const engine::Tokenizer& tokenizer, std::string_view text) {
   static_cast<void>(encode_or_warn(tokenizer, text, {}));
 }
 

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,13 @@ struct TextModel {
 };
 TextModel open_text_model(const std::string& path);
 
+/// The same with all else that a file says before its weights are read. Errors: Failure with kExitLoad.
+struct OpenModel {
+  TextModel text;
+  engine::ModelSpec spec;
+};
+OpenModel open_model(const std::string& path);
+
 /// A model ready to compute. Members are in the order of their lifetimes.
 struct LoadedModel {
   std::unique_ptr<engine::Gguf> file;  ///< null unless weights are read from it
@@ -54,8 +62,20 @@ engine::ModelConfig model_config(const ModelOptions& options, std::int64_t pool_
 /// Refuses a context that is longer than the model's limit. Errors: Failure with kExitDoesNotFit.
 void require_context(std::int64_t context_tokens, const engine::ModelSpec& spec);
 
-/// Loads `options.model`; `pool_tokens`, `step_tokens` and `logit_rows` as in engine::ModelConfig.
+/// Tokens of the context: as --ctx asks (0 = not at all), within the model's limit. Errors: as require_context.
+std::int64_t context_of(std::int64_t context_tokens, const engine::ModelSpec& spec);
+
+/// What to do about a text that is too long for a context of `context_tokens`: which limit it is, and whether --ctx can be larger.
+std::string context_advice(std::int64_t context_tokens, const engine::ModelSpec& spec);
+
+/// Refuses ids that the vocabulary lacks. `what`: who has them, for the message. Errors: Failure with kExitUsage.
+void require_in_vocabulary(std::span<const TokenId> ids, std::int64_t vocab_size, const std::string& what);
+
+/// Loads the weights of an open model; `pool_tokens`, `step_tokens` and `logit_rows` as in engine::ModelConfig.
 /// Errors: Failure with kExitLoad, kExitUsage or kExitDoesNotFit.
+LoadedModel load_model(OpenModel open, const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens,
+                       std::int64_t logit_rows = engine::kDefaultLogitRows);
+/// The same from the start.
 LoadedModel load_model(const ModelOptions& options, std::int64_t pool_tokens, std::int64_t step_tokens,
                        std::int64_t logit_rows = engine::kDefaultLogitRows);
 
@@ -67,10 +87,10 @@ LoadedModel load_model_for(ModelOptions options, std::int64_t num_seqs, std::int
 /// The compiled chat template of the file, if it has one. Errors: Failure when it cannot be compiled.
 std::optional<engine::ChatTemplate> compile_chat_template(const engine::Gguf& file);
 
-/// The ids of `text`; a warning if the vocabulary has no token for some of its bytes.
+/// The ids of `text`; warnings if some of its bytes are no UTF-8, or have no token in the vocabulary.
 std::vector<TokenId> encode_or_warn(const engine::Tokenizer& tokenizer, std::string_view text, const engine::EncodeOptions& options);
-/// Only the warning, for texts that are encoded as part of a chat.
-void warn_of_dropped_bytes(const engine::Tokenizer& tokenizer, std::string_view text);
+/// Only the warnings, for texts that are encoded as part of a chat.
+void warn_of_bytes(const engine::Tokenizer& tokenizer, std::string_view text);
 
 /// The text of a special token for templates; empty if the tokenizer has none.
 std::string special_text(const engine::Tokenizer& tokenizer, std::optional<TokenId> id);

@@ -1,6 +1,8 @@
 /// \file What each verb of the command line was asked to do: plain values, filled where the options of the verb stand.
 #pragma once
 
+#include <kvpage/kernels/sample/args.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,7 +44,7 @@ struct SamplingOptions {
   float repetition_penalty = 1.0f;
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
-  std::vector<std::string> logit_bias;      ///< "id=bias" each
+  std::vector<LogitBias> logit_bias;
   std::optional<std::uint64_t> seed;        ///< absent = drawn and printed
 };
 
@@ -121,7 +123,7 @@ struct BenchOptions {
 struct PlanOptions {
   ModelOptions model;
   std::int64_t num_seqs = 1;
-  std::optional<std::uint64_t> memory_bytes;  ///< absent = only the plan
+  std::optional<std::int64_t> memory_bytes;  ///< absent = only the plan
   bool json = false;
 };
 

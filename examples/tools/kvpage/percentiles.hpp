@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace kvpage::cli {
@@ -16,15 +17,15 @@ inline double nearest_rank(const std::vector<double>& sorted, double percent) {
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
-/// The three that a report names. All 0 for an empty sample.
+/// The three that a report names.
 struct Percentiles {
   double p50 = 0, p90 = 0, p99 = 0;
 
-  /// Cost: sorts the sample.
-  static Percentiles of(std::vector<double> values) {
-    if (values.empty()) return {};
+  /// Nothing of an empty sample. Cost: sorts the sample.
+  static std::optional<Percentiles> of(std::vector<double> values) {
+    if (values.empty()) return std::nullopt;
     std::sort(values.begin(), values.end());
-    return {nearest_rank(values, 50), nearest_rank(values, 90), nearest_rank(values, 99)};
+    return Percentiles{nearest_rank(values, 50), nearest_rank(values, 90), nearest_rank(values, 99)};
   }
 };
 

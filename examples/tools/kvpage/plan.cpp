@@ -110,7 +110,7 @@ int plan(const PlanOptions& options) {
   if (config.kv_type.empty()) config.kv_type = engine::default_kv_type(config.kernels);
   const engine::PlannedModel model{text.file, spec, text.tokenizer};
   Report report{spec, config, engine::pool_tokens_of(spec, config), engine::plan_memory(model, config), {}};
-  if (options.memory_bytes) report.fit = check_fit(model, config, static_cast<std::int64_t>(*options.memory_bytes));
+  if (options.memory_bytes) report.fit = check_fit(model, config, *options.memory_bytes);
   if (options.json) print_json(report);
   else print_text(report);
   return report.fit && !report.fit->fits ? kExitDoesNotFit : kExitOk;

@@ -1,9 +1,12 @@
 #include "tools/kvpage/profile_report.hpp"
 
+#include "tools/kvpage/rates.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,18 +18,18 @@ struct ProfileRow {
   const char* name;
   double launches, ms, bytes, code_macs, float_macs;
   double share_of_step;
-  double share_of_ceiling;  ///< least time by the ceilings / time; above 1 = its data came from caches
+  std::optional<double> share_of_ceiling;  ///< least time by the ceilings / time; above 1 = its data came from caches
 };
 
 ProfileRow profile_row(const engine::PhaseProfile& phase, std::size_t index, const engine::MachineCeilings& ceilings) {
   const engine::OperationProfile& operation = phase.operations[index];
   const auto per_step = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(phase.steps); };
   ProfileRow row{engine::kStepOperationNames[index], per_step(operation.launches), per_step(operation.time_ns) / 1e6,
-                 per_step(operation.cost.bytes), per_step(operation.cost.code_macs), per_step(operation.cost.float_macs), 0, 0};
+                 per_step(operation.cost.bytes), per_step(operation.cost.code_macs), per_step(operation.cost.float_macs), 0, std::nullopt};
   const double compute_s = row.code_macs / ceilings.code_macs + row.float_macs / ceilings.float_macs;
   const double least_ms = 1e3 * std::max(row.bytes / ceilings.memory_bytes, compute_s);
   row.share_of_step = row.ms / (per_step(phase.total_ns) / 1e6);
-  row.share_of_ceiling = row.ms > 0 ? least_ms / row.ms : 0;
+  if (row.ms > 0 && row.bytes > 0) row.share_of_ceiling = least_ms / row.ms;
   return row;
 }
 
@@ -63,18 +66,19 @@ std::string phase_text(const char* name, const engine::PhaseProfile& phase, cons
   for (const ProfileRow& row : rows) {
     text += line("  %-13s %9.1f %10.4f %5.1f %% %11.3f %13.4f %14.4f ", row.name, row.launches, row.ms, 100 * row.share_of_step,
                  row.bytes / 1e6, row.code_macs / 1e9, row.float_macs / 1e9);
-    text += row.bytes > 0 ? line("%9.1f %%\n", 100 * row.share_of_ceiling) : line("%11s\n", "-");
+    text += row.share_of_ceiling ? line("%9.1f %%\n", 100 * *row.share_of_ceiling) : line("%11s\n", "-");
   }
   return text;
 }
 
 nlohmann::json phase_json(const engine::PhaseProfile& phase, const engine::MachineCeilings& ceilings) {
+  if (phase.steps == 0) return nullptr;
   const auto rows = profile_rows(phase, ceilings);
   nlohmann::json operations = nlohmann::json::array();
   for (const ProfileRow& row : rows) {
     operations.push_back({{"operation", row.name}, {"launches", row.launches}, {"ms", row.ms}, {"bytes", row.bytes},
                           {"code_macs", row.code_macs}, {"float_macs", row.float_macs}, {"share_of_step", row.share_of_step},
-                          {"share_of_ceiling", row.share_of_ceiling}});
+                          {"share_of_ceiling", or_null<nlohmann::json>(row.share_of_ceiling)}});
   }
   const double steps = static_cast<double>(phase.steps);
   return {{"steps", phase.steps}, {"rows_per_step", static_cast<double>(phase.rows) / steps},
@@ -111,8 +115,8 @@ nlohmann::json ProfileReport::json() {
   nlohmann::json report;
   report["ceilings"] = {{"code_macs_per_s", ceilings_.code_macs}, {"float_macs_per_s", ceilings_.float_macs},
                         {"memory_bytes_per_s", ceilings_.memory_bytes}};
-  if (profile_.prefill.steps > 0) report["prefill"] = phase_json(profile_.prefill, ceilings_);
-  if (profile_.decode.steps > 0) report["decode"] = phase_json(profile_.decode, ceilings_);
+  report["prefill"] = phase_json(profile_.prefill, ceilings_);
+  report["decode"] = phase_json(profile_.decode, ceilings_);
   return report;
 }
 

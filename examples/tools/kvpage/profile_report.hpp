@@ -21,7 +21,7 @@ class ProfileReport {
 
   /// Tables for people. Stops profiling; the first report measures the machine's ceilings (half a second, 256 MB).
   std::string text();
-  /// The same as JSON: {"ceilings": {..}, "prefill": {..}, "decode": {..}}, a phase without steps left out.
+  /// The same as JSON: {"ceilings": {..}, "prefill": {..}, "decode": {..}}, null for a phase without steps.
   nlohmann::json json();
 
  private:

@@ -1,5 +1,7 @@
 #include "tools/kvpage/progress_bar.hpp"
 
+#include "tools/kvpage/rates.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,19 +59,20 @@ bool ProgressBar::begin_report(std::string_view stage, bool last) {
 void ProgressBar::show(const RunStatus& run) {
   if (!begin_report("requests", run.num_finished >= run.num_requests)) return;
   const double seconds = std::chrono::duration<double>(last_ - std::max(last_run_, stage_start_)).count();
-  const double rate = seconds > 0 ? static_cast<double>(run.output_tokens - last_tokens_) / seconds : 0;
+  const auto tokens_per_s = rate(run.output_tokens - last_tokens_, seconds);
   last_run_ = last_, last_tokens_ = run.output_tokens;
   const auto n = [](std::int64_t count) { return static_cast<long long>(count); };
   if (mode_ == Mode::kJson) {
     const double t_ms = std::chrono::duration<double, std::milli>(last_ - start_).count();
     std::fprintf(stderr,
                  "{\"stage\":\"requests\",\"done\":%lld,\"total\":%lld,\"unit\":\"requests\",\"running\":%lld,\"waiting\":%lld,"
-                 "\"output_tokens\":%lld,\"tokens_per_s\":%.1f,\"pool_share\":%.3f,\"t_ms\":%.0f}\n",
-                 n(run.num_finished), n(run.num_requests), n(run.num_running), n(run.num_waiting), n(run.output_tokens), rate,
-                 run.pool_share, t_ms);
+                 "\"output_tokens\":%lld,\"tokens_per_s\":%s,\"pool_share\":%.3f,\"t_ms\":%.0f}\n",
+                 n(run.num_finished), n(run.num_requests), n(run.num_running), n(run.num_waiting), n(run.output_tokens),
+                 tokens_per_s ? figure_text("%.1f", 0, tokens_per_s).c_str() : "null", run.pool_share, t_ms);
   } else if (mode_ == Mode::kBar) {
-    std::fprintf(stderr, "\r%lld running, %lld waiting, %.0f tok/s, pool %.0f %%, %lld/%lld finished \033[K", n(run.num_running),
-                 n(run.num_waiting), rate, run.pool_share * 100, n(run.num_finished), n(run.num_requests));
+    std::fprintf(stderr, "\r%lld running, %lld waiting, %s tok/s, pool %.0f %%, %lld/%lld finished \033[K", n(run.num_running),
+                 n(run.num_waiting), figure_text("%.0f", 0, tokens_per_s).c_str(), run.pool_share * 100, n(run.num_finished),
+                 n(run.num_requests));
     std::fflush(stderr);
     drawn_ = true;
     if (run.num_finished >= run.num_requests) clear();
@@ -98,10 +101,13 @@ void ProgressBar::draw(std::int64_t done, std::int64_t total, std::string_view u
   const int full = static_cast<int>(share * kBarCells);
   std::string bar;
   for (int i = 0; i < kBarCells; ++i) bar += i < full ? (plain_ascii_ ? "#" : "\u2588") : (plain_ascii_ ? "-" : "\u2591");
-  const double rate = stage_s > 0 ? static_cast<double>(done) / stage_s : 0;
-  const double left_s = rate > 0 ? static_cast<double>(total - done) / rate : 0;
-  std::fprintf(stderr, "\r%-10s %s %3.0f %%  %s/s  %.0f s left \033[K", stage_.c_str(), bar.c_str(), share * 100,
-               amount(rate, unit).c_str(), left_s);
+  std::string rest;
+  if (const auto per_s = rate(done, stage_s); per_s && *per_s > 0) {
+    char left[48];
+    std::snprintf(left, sizeof left, "/s  %.0f s left", static_cast<double>(total - done) / *per_s);
+    rest = amount(*per_s, unit) + left;
+  }
+  std::fprintf(stderr, "\r%-10s %s %3.0f %%  %s \033[K", stage_.c_str(), bar.c_str(), share * 100, rest.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -17,11 +17,17 @@ struct TimedRequest {
   engine::GenerationRequest request;   ///< its own deadlines are set when it is submitted: they are on the engine's clock
 };
 
-/// The requests of a file, in order; empty lines are skipped. Texts become ids as `run --raw` makes them: BOS if the model wants it, and
-/// special tokens written in the text count. Ids differ; 1 and "1" are the same. Greedy unless a line says otherwise.
+struct RequestLine;
+
+/// The requests of a file as far as they can be read and judged without a model; empty lines are skipped. Ids differ; 1 and "1" are the
+/// same. Greedy unless a line says otherwise.
 /// Errors: Failure with kExitUsage that names the file, the line and the field.
-std::vector<TimedRequest> read_requests(const std::string& text, const std::string& file_name, const engine::Tokenizer& tokenizer,
-                                        std::int64_t vocab_size);
+std::vector<RequestLine> read_request_lines(const std::string& text, const std::string& file_name);
+
+/// The requests, in order. Texts become ids as `run --raw` makes them: BOS if the model wants it, and special tokens written in the text
+/// count. Errors: as read_request_lines, for ids that the vocabulary lacks.
+std::vector<TimedRequest> to_requests(std::vector<RequestLine> lines, const std::string& file_name, const engine::Tokenizer& tokenizer,
+                                      std::int64_t vocab_size);
 
 /// Every field that a line may have, one per line of text, with its values.
 std::string request_fields_help();

@@ -1,5 +1,7 @@
 #include "tools/kvpage/run_totals.hpp"
 
+#include "tools/kvpage/rates.hpp"
+
 #include <algorithm>
 
 namespace kvpage::cli {
@@ -13,18 +15,33 @@ std::int64_t output_tokens(const engine::GenerationResult& result) {
   return sum;
 }
 
-/// The samples behind the percentiles.
+/// The samples behind the percentiles and the goodput.
 struct Samples {
   std::vector<double> ttft_s, time_per_token_s, end_to_end_s;
+  std::int64_t good = 0;  ///< requests that met the goals, or tokens where there are none
 };
 
-void add_finished(const RequestOutcome& outcome, const Goals& goals, RunTotals& totals, Samples& samples) {
+void add_finished(const RequestOutcome& outcome, const Goals& goals, Samples& samples) {
   const RequestTimes times = times_of(outcome);
-  samples.ttft_s.push_back(times.ttft_s);
+  if (times.ttft_s) samples.ttft_s.push_back(*times.ttft_s);
+  if (times.time_per_token_s) samples.time_per_token_s.push_back(*times.time_per_token_s);
   samples.end_to_end_s.push_back(times.end_to_end_s);
-  if (times.time_per_token_s > 0) samples.time_per_token_s.push_back(times.time_per_token_s);
-  if (!goals.any()) totals.goodput += static_cast<double>(output_tokens(*outcome.result));
-  else if (goals.met_by(times)) totals.goodput += 1;
+  if (!goals.any()) samples.good += output_tokens(*outcome.result);
+  else if (goals.met_by(times)) ++samples.good;
+}
+
+/// Means and the peak over the steps, if there was one.
+void add_steps(const std::vector<StepRecord>& steps, RunTotals& totals) {
+  if (steps.empty()) return;
+  double blocks = 0, tokens = 0;
+  totals.peak_step_tokens = 0;
+  for (const StepRecord& step : steps) {
+    blocks += static_cast<double>(step.used_blocks);
+    tokens += static_cast<double>(step.num_tokens);
+    totals.peak_step_tokens = std::max(*totals.peak_step_tokens, step.num_tokens);
+  }
+  totals.mean_used_blocks = blocks / static_cast<double>(steps.size());
+  totals.mean_step_tokens = tokens / static_cast<double>(steps.size());
 }
 
 void add(const RequestOutcome& outcome, const Goals& goals, RunTotals& totals, Samples& samples) {
@@ -37,14 +54,14 @@ void add(const RequestOutcome& outcome, const Goals& goals, RunTotals& totals, S
   totals.cached_tokens += metrics.cached_tokens;
   totals.positions_computed += metrics.positions_computed;
   totals.output_tokens += output_tokens(*outcome.result);
-  if (ended_by_itself(*outcome.result)) add_finished(outcome, goals, totals, samples);
+  if (ended_by_itself(*outcome.result)) add_finished(outcome, goals, samples);
 }
 
 }  // namespace
 
 RequestTimes times_of(const RequestOutcome& outcome) {
   const engine::RequestMetrics& metrics = outcome.result->metrics;
-  RequestTimes times{.ttft_s = 0, .time_per_token_s = 0, .end_to_end_s = seconds(metrics.finished_ns - outcome.arrival_ns)};
+  RequestTimes times{.end_to_end_s = seconds(metrics.finished_ns - outcome.arrival_ns)};
   if (metrics.first_token_ns == 0) return times;
   times.ttft_s = seconds(metrics.first_token_ns - outcome.arrival_ns);
   std::int64_t longest = 0;
@@ -71,15 +88,11 @@ RunTotals total(const RunRecord& record, const Goals& goals) {
   totals.ttft_s = Percentiles::of(std::move(samples.ttft_s));
   totals.time_per_token_s = Percentiles::of(std::move(samples.time_per_token_s));
   totals.end_to_end_s = Percentiles::of(std::move(samples.end_to_end_s));
-  totals.goodput = record.wall_s > 0 ? totals.goodput / record.wall_s : 0;
-  for (const StepRecord& step : record.steps) {
-    totals.mean_used_blocks += static_cast<double>(step.used_blocks);
-    totals.mean_step_tokens += static_cast<double>(step.num_tokens);
-    totals.peak_step_tokens = std::max(totals.peak_step_tokens, step.num_tokens);
+  if (!record.steps.empty()) {  // else nothing was computed, at no rate
+    totals.goodput = rate(samples.good, record.wall_s);
+    totals.output_tokens_per_s = rate(totals.output_tokens, record.wall_s);
   }
-  const auto num_steps = static_cast<double>(std::max<std::size_t>(1, record.steps.size()));
-  totals.mean_used_blocks /= num_steps;
-  totals.mean_step_tokens /= num_steps;
+  add_steps(record.steps, totals);
   return totals;
 }
 

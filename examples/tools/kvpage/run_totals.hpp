@@ -5,17 +5,18 @@
 #include "tools/kvpage/request_run.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace kvpage::cli {
 
-/// Seconds of one request; 0 where there is nothing to measure.
+/// Seconds of one request, as far as there was something to measure.
 struct RequestTimes {
-  double ttft_s = 0;            ///< from its arrival to its first token
+  std::optional<double> ttft_s{};            ///< from its arrival to its first token
   /// From there to the end of the request, per further token that its longest answer drew, the end token included. Of best_of and beams
   /// too much, if an answer that was dropped was longer: the request ends with its last answer, and only those that were kept are known.
-  double time_per_token_s = 0;
-  double end_to_end_s = 0;      ///< from its arrival to its end
+  std::optional<double> time_per_token_s{};
+  double end_to_end_s = 0;                   ///< from its arrival to its end
 };
 /// Requires: the outcome has a result.
 RequestTimes times_of(const RequestOutcome& outcome);
@@ -31,8 +32,10 @@ struct Goals {
   double tpot_ms = 0;
 
   bool any() const noexcept { return ttft_ms > 0 || tpot_ms > 0; }
+  /// A first token that did not come met no goal; where no second one was drawn, there is no time per token to miss.
   bool met_by(const RequestTimes& times) const noexcept {
-    return (ttft_ms <= 0 || times.ttft_s * 1e3 <= ttft_ms) && (tpot_ms <= 0 || times.time_per_token_s * 1e3 <= tpot_ms);
+    if (ttft_ms > 0 && !(times.ttft_s && *times.ttft_s * 1e3 <= ttft_ms)) return false;
+    return tpot_ms <= 0 || !times.time_per_token_s || *times.time_per_token_s * 1e3 <= tpot_ms;
   }
 };
 
@@ -44,12 +47,13 @@ struct RunTotals {
   std::int64_t cached_tokens = 0;
   std::int64_t positions_computed = 0;
   std::int64_t output_tokens = 0;  ///< of all answers
-  Percentiles ttft_s, time_per_token_s, end_to_end_s;  ///< of requests that ended by themselves
+  std::optional<Percentiles> ttft_s, time_per_token_s, end_to_end_s;  ///< of requests that ended by themselves
   /// Requests per second that met the goals; without goals, tokens per second of those that ended by themselves.
-  double goodput = 0;
-  double mean_used_blocks = 0;     ///< over steps
-  double mean_step_tokens = 0;
-  std::int64_t peak_step_tokens = 0;
+  std::optional<double> goodput;
+  std::optional<double> output_tokens_per_s;
+  std::optional<double> mean_used_blocks;     ///< over steps
+  std::optional<double> mean_step_tokens;
+  std::optional<std::int64_t> peak_step_tokens;
 };
 
 RunTotals total(const RunRecord& record, const Goals& goals);

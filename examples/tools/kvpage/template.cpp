@@ -1,6 +1,7 @@
 #include "engine/chat/json_value.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,9 @@ namespace kvpage::cli {
 namespace {
 
 engine::chat::Value read_json_array(const std::string& path) {
-  const auto json = nlohmann::ordered_json::parse(read_text(path), nullptr, false);
+  const std::string text = read_text(path);
+  parse_document(text, path);  // says what is wrong and where; the order of the keys is kept below
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!json.is_array()) throw Failure(kExitUsage, path + ": must hold a JSON array");
   auto value = engine::template_value(json);
   if (!value) throw Failure(kExitUsage, path + ": " + value.error().message);

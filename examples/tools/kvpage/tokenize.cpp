@@ -1,9 +1,9 @@
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
+#include <stdexcept>
 
 namespace kvpage::cli {
 
@@ -17,18 +17,16 @@ int tokenize(const TokenizeOptions& options) {
 }
 
 int detokenize(const TokenizeOptions& options) {
-  const TextModel m = open_text_model(options.model);
-  const auto parsed = nlohmann::json::parse(read_text(options.file), nullptr, false);
-  if (!parsed.is_array()) throw Failure(kExitUsage, "detokenize: the input must be a JSON array of token ids");
+  const std::string name = options.file ? *options.file : "standard input";
+  const nlohmann::json document = parse_document(read_text(options.file), name);
   std::vector<TokenId> ids;
-  const auto vocab_size = m.tokenizer.vocab().size();
-  for (const auto& element : parsed) {
-    if (!element.is_number_unsigned() || element.get<std::uint64_t>() >= vocab_size) {
-      throw Failure(kExitUsage, "detokenize: element " + std::to_string(ids.size()) + " (" + element.type_name() + ") is no id in [0, " +
-                                    std::to_string(vocab_size) + ")");
-    }
-    ids.push_back(element.get<TokenId>());
+  try {
+    ids = read_ids(document, "the input");
+  } catch (const std::runtime_error& error) {
+    throw Failure(kExitUsage, name + ": " + error.what());
   }
+  const TextModel m = open_text_model(options.model);
+  require_in_vocabulary(ids, static_cast<std::int64_t>(m.tokenizer.vocab().size()), name);
   const std::string text = m.tokenizer.decode(ids, {.show_special = true});
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitOk;

@@ -1,6 +1,7 @@
 #include "engine/eviction_choice.hpp"
 #include "engine/trace/cache_replay.hpp"
 #include "tools/kvpage/failure.hpp"
+#include "tools/kvpage/rates.hpp"
 #include "tools/kvpage/trace.hpp"
 #include "tools/kvpage/trace_io.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 namespace kvpage::cli {
@@ -48,13 +50,18 @@ std::vector<std::int64_t> default_pools(const std::vector<engine::ReplayRequest>
   return pools;
 }
 
+/// Of a trace whose prompts are shorter than a block there is no rate of blocks.
+std::string percent_text(std::optional<double> part) {
+  return part ? figure_text("%10.2f %%", 12, 100 * *part) : figure_text("", 12, {});
+}
+
 void print_text(const PoolResult& pool, std::int64_t everything) {
   std::printf("\npool of %lld blocks (%lld would hold everything)\n", static_cast<long long>(pool.num_blocks),
               static_cast<long long>(everything));
   std::printf("  %-14s %12s %12s %12s\n", "policy", "token hits", "block hits", "evictions");
   for (const auto& [name, c] : pool.rows) {
-    std::printf("  %-14s %10.2f %% %10.2f %% %12lld\n", name.c_str(), 100 * c.token_hit_rate(), 100 * c.block_hit_rate(),
-                static_cast<long long>(c.evictions));
+    std::printf("  %-14s %s %s %12lld\n", name.c_str(), percent_text(share(c.cached_tokens, c.prompt_tokens)).c_str(),
+                percent_text(share(c.hit_blocks, c.prompt_blocks)).c_str(), static_cast<long long>(c.evictions));
   }
   const ReplayCounts& any = pool.rows.front().second;
   if (any.num_left_out > 0) {
@@ -79,8 +86,8 @@ nlohmann::ordered_json to_json(const std::vector<PoolResult>& pools) {
     for (const auto& [name, c] : pool.rows) {
       results.push_back({{"pool_blocks", pool.num_blocks},
                          {"policy", name},
-                         {"token_hit_rate", c.token_hit_rate()},
-                         {"block_hit_rate", c.block_hit_rate()},
+                         {"token_hit_rate", or_null<nlohmann::json>(share(c.cached_tokens, c.prompt_tokens))},
+                         {"block_hit_rate", or_null<nlohmann::json>(share(c.hit_blocks, c.prompt_blocks))},
                          {"prompt_tokens", c.prompt_tokens},
                          {"cached_tokens", c.cached_tokens},
                          {"prompt_blocks", c.prompt_blocks},

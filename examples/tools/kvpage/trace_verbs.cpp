@@ -2,7 +2,10 @@
 #include "engine/trace/trace_generator.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/trace.hpp"
+#include "tools/kvpage/typed_options.hpp"
 #include "tools/kvpage/verb.hpp"
+
+#include <kvpage/base/checked.hpp>
 
 #include <memory>
 #include <new>
@@ -15,6 +18,16 @@ namespace {
 template <std::size_t kCount>
 std::vector<std::string> strings(const std::array<std::string_view, kCount>& names) {
   return {names.begin(), names.end()};
+}
+
+constexpr std::int64_t kMostSeeds = 1'000'000'000;
+
+/// Errors: Failure when the seeds would go on behind the largest one.
+void require_seeds(const TraceSimulateOptions& o) {
+  const std::uint64_t further = static_cast<std::uint64_t>(o.count) - 1;
+  if (checked_add(o.seed, further)) return;
+  throw Failure(kExitUsage, "--count " + std::to_string(o.count) + " from --seed " + std::to_string(o.seed) +
+                                " on goes beyond the largest seed, 18446744073709551615");
 }
 
 /// What `verb` returns. Memory that ran out is a failure with advice that fits the verb.
@@ -31,16 +44,14 @@ Verb add_replay(CLI::App& trace) {
   auto o = std::make_shared<TraceReplayOptions>();
   auto* app = trace.add_subcommand("replay", "Hit rates of the eviction policies for the requests of a trace");
   app->add_option("FILE", o->file, "trace")->required();
-  app->add_option("--pool-blocks", o->pool_blocks, "pool sizes N[,N..]; without it the recorded one, else multiples of the largest request")
-      ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, engine::kMaxTraceBlocks));
-  app->add_option("--block-size", o->block_size, "tokens per block; without it as recorded, else 16")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
-  app->add_option("--policies", o->policies, "policies P[,P..]; without it all")
-      ->delimiter(',')
-      ->check(CLI::IsMember(strings(engine::EvictionChoice::kNames)));
-  app->add_flag("--partial-hits", o->partial_hits, "also count a common start of a block, as the engine does");
-  app->add_flag("--json", o->json, "one JSON object instead of text");
+  add_integers(*app, "--pool-blocks", o->pool_blocks, {1, engine::kMaxTraceBlocks},
+               "pool sizes; without it the recorded one, else multiples of the largest request");
+  add_integer(*app, "--block-size", o->block_size, {.least = 1, .most = 1024, .power_of_two = true},
+              "tokens per block; without it as recorded, else 16")
+      ->default_str("");
+  add_choices(*app, "--policies", o->policies, strings(engine::EvictionChoice::kNames), "policies to compare; without it all");
+  add_switch(*app, "--partial-hits", o->partial_hits, "also count a common start of a block, as the engine does");
+  add_switch(*app, "--json", o->json, "one JSON object instead of text");
   app->footer("Example:\n  kvpage trace replay chat.jsonl --pool-blocks 256,1024 --policies lru,arc");
   return {app, [o] { return within_memory("a smaller --pool-blocks, or a trace of fewer requests", [&] { return trace_replay(*o); }); }};
 }
@@ -48,13 +59,11 @@ Verb add_replay(CLI::App& trace) {
 Verb add_generate(CLI::App& trace) {
   auto o = std::make_shared<TraceGenerateOptions>();
   auto* app = trace.add_subcommand("generate", "Write a trace of made-up requests of a known shape");
-  app->add_option("KIND", o->kind, "chat turns, shared system prompts, scans between hot prefixes, or a mix of all")
-      ->required()
-      ->check(CLI::IsMember(strings(engine::kTraceKinds)));
-  app->add_option("--seed", o->seed, "equal seeds give equal traces")->capture_default_str();
-  app->add_option("--requests", o->num_requests, "number of requests")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{10'000'000}))
-      ->capture_default_str();
+  add_choice(*app, "KIND", o->kind, strings(engine::kTraceKinds),
+             "chat turns, shared system prompts, scans between hot prefixes, or a mix of all")
+      ->required();
+  add_seed(*app, "--seed", o->seed, "equal seeds give equal traces");
+  add_integer(*app, "--requests", o->num_requests, {1, 10'000'000}, "number of requests");
   app->add_option("-o,--output", o->output, "file; without it standard output");
   app->footer("Example:\n  kvpage trace generate scan --seed 7 -o scan.jsonl");
   return {app, [o] { return trace_generate(*o); }};
@@ -65,9 +74,7 @@ Verb add_page(CLI::App& trace) {
   auto* app = trace.add_subcommand("page", "Draw requests and blocks of a recorded run as one HTML page, step by step");
   app->add_option("FILE", o->file, "trace with cache events")->required();
   app->add_option("-o,--output", o->output, "HTML file")->required();
-  app->add_option("--every", o->steps_per_frame, "steps per position of the slider; more make the page smaller")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
-      ->capture_default_str();
+  add_integer(*app, "--every", o->steps_per_frame, {1, 1'000'000}, "steps per position of the slider; more make the page smaller");
   app->footer("Example:\n  kvpage trace page run.jsonl -o run.html");
   return {app, [o] { return within_memory("a trace of a smaller pool, or a larger --every", [&] { return trace_page(*o); }); }};
 }
@@ -84,16 +91,16 @@ Verb add_export(CLI::App& trace) {
 Verb add_simulate(CLI::App& trace) {
   auto o = std::make_shared<TraceSimulateOptions>();
   auto* app = trace.add_subcommand("simulate", "Run the scheduler in simulated worlds with faults, and judge every step");
-  auto* seed = app->add_option("--seed", o->seed, "the world, its requests and its faults; equal seeds give equal runs")
-                   ->capture_default_str();
-  auto* count = app->add_option("--count", o->count, "number of seeds, from --seed on")
-                    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
-                    ->capture_default_str();
+  auto* seed = add_seed(*app, "--seed", o->seed, "the world, its requests and its faults; equal seeds give equal runs");
+  auto* count = add_integer(*app, "--count", o->count, {1, kMostSeeds}, "number of seeds, from --seed on, up to 2^64 - 1");
   app->add_option("--from", o->from, "a run that was kept with --out: replayed, and its digest compared")->excludes(seed)->excludes(count);
   app->add_option("-o,--out", o->output, "keep the actions of the first run that fails, or of the first one");
   app->footer("Exit code 1: a rule is broken, or a kept run went differently.\n"
               "Example:\n  kvpage trace simulate --seed 1 --count 500 --out run.sim\n  kvpage trace simulate --from run.sim");
-  return {app, [o] { return trace_simulate(*o); }};
+  return {app, [o] {
+            require_seeds(*o);
+            return trace_simulate(*o);
+          }};
 }
 
 Verb add_shrink(CLI::App& trace) {

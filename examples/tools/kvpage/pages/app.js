@@ -11,7 +11,7 @@ const cursor = {pool: new Pool(history_.numBlocks), frame: -1, lastOwner: 0};
 const lastFrame = history_.numFrames - 1;
 const CATEGORY_NAMES = ["clean", "cached", "one sequence", "pending", "shared"];
 const STATE_NAMES = ["clean", "cached", "used", "pending"];
-let frame = lastFrame, view = "owner", playing = 0, scheduled = false;
+let frame = description.fullest_frame, view = "owner", playing = 0, scheduled = false;
 
 const count = n => n.toLocaleString("en");
 const plural = (n, word) => count(n) + " " + word + (n === 1 ? "" : "s");
