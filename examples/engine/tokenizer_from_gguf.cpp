@@ -1,17 +1,19 @@
 #include "engine/tokenizer_from_gguf.hpp"
 
 #include "engine/architectures.hpp"
+#include "engine/tokenizer/special_texts.hpp"
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace kvpage::engine {
 namespace {
 
-/// Control tokens that end a turn or a text although the file does not name them as such.
-constexpr std::array<std::string_view, 7> kEndTexts{"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end|>",
-                                                    "<end_of_turn>", "<|eom_id|>", "</s>"};
+constexpr std::array<std::string_view, 6> kEndKeys{"tokenizer.ggml.eos_token_id",     "tokenizer.ggml.eot_token_id",
+                                                   "tokenizer.ggml.eom_token_id",     "tokenizer.ggml.fim_pad_token_id",
+                                                   "tokenizer.ggml.fim_rep_token_id", "tokenizer.ggml.fim_sep_token_id"};
 
 template <class Table>
 std::string names_of(const Table& table) {
@@ -52,6 +54,17 @@ Expected<void, LoadError> read_numbers(const Gguf& file, std::string_view key, s
   return {};
 }
 
+/// The tokens that `keys` name, in that order.
+Expected<std::vector<TokenId>, LoadError> read_ids(const Gguf& file, std::span<const std::string_view> keys, std::size_t vocab_size) {
+  std::vector<TokenId> ids;
+  for (const std::string_view key : keys) {
+    const auto id = read_id(file, key, vocab_size);
+    if (!id) return Unexpected{id.error()};
+    if (*id) ids.push_back(**id);
+  }
+  return ids;
+}
+
 Expected<void, LoadError> read_flag(const Gguf& file, std::string_view key, bool& flag) {
   const auto value = file.find<bool>(key);
   if (!value) return Unexpected{value.error()};
@@ -75,6 +88,7 @@ Expected<void, LoadError> read_kind(const Gguf& file, TokenizerData& data) {
   if (!pre) return Unexpected{pre.error()};
   data.pre_tokenizer = pre->kind;
   data.ignore_merges = pre->ignore_merges;
+  data.composes = pre->composes;
   data.add_bos = pre->add_bos;
   return {};
 }
@@ -119,11 +133,19 @@ Expected<void, LoadError> read_specials(const Gguf& file, TokenizerData& data) {
   return {};
 }
 
+Expected<void, LoadError> correct_types(const Gguf& file, TokenizerData& data) {
+  auto named = read_ids(file, kEndKeys, data.pieces.size());
+  if (!named) return Unexpected{std::move(named.error())};
+  if (data.bos) named->push_back(*data.bos);
+  correct_special_types(data, *named);
+  return {};
+}
+
 }  // namespace
 
 Expected<Tokenizer, LoadError> read_tokenizer(const Gguf& file) {
   TokenizerData data;
-  for (const auto read : {read_kind, read_lists, read_specials}) {
+  for (const auto read : {read_kind, read_lists, read_specials, correct_types}) {
     if (auto done = read(file, data); !done) return Unexpected{std::move(done.error())};
   }
   auto tokenizer = Tokenizer::create(data);
@@ -142,20 +164,12 @@ Expected<std::optional<std::string>, LoadError> read_chat_template(const Gguf& f
 }
 
 Expected<std::vector<TokenId>, LoadError> read_end_tokens(const Gguf& file, const Tokenizer& tokenizer) {
-  std::vector<TokenId> ids;
-  const auto vocab_size = tokenizer.vocab().size();
-  for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    const auto id = read_id(file, key, static_cast<std::size_t>(vocab_size));
-    if (!id) return Unexpected{id.error()};
-    if (*id) ids.push_back(**id);
-  }
-  for (TokenId id = 0; id < vocab_size; ++id) {
-    if (tokenizer.vocab().type(id) != TokenType::kControl) continue;
-    const auto text = tokenizer.token_bytes(id, true);
-    if (std::find(kEndTexts.begin(), kEndTexts.end(), text) != kEndTexts.end()) ids.push_back(id);
-  }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  auto ids = read_ids(file, kEndKeys, tokenizer.vocab().size());
+  if (!ids) return ids;
+  const std::vector<TokenId> by_text = find_end_texts(tokenizer);
+  ids->insert(ids->end(), by_text.begin(), by_text.end());
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
   return ids;
 }
 

@@ -17,7 +17,8 @@ Expected<Tokenizer, LoadError> read_tokenizer(const Gguf& file);
 /// Source of the chat template, if the file has one. Errors: the key is not a string.
 Expected<std::optional<std::string>, LoadError> read_chat_template(const Gguf& file);
 
-/// Tokens that end an answer: eos, eot and eom of the file, and control tokens whose text is an end of turn or text.
+/// Tokens that end an answer, sorted: those that the file names (eos, eot, eom; pad, repository and separator of filling
+/// in the middle), and those whose text is a known end (tokenizer/special_texts.hpp), whatever their type.
 Expected<std::vector<TokenId>, LoadError> read_end_tokens(const Gguf& file, const Tokenizer& tokenizer);
 
 }  // namespace kvpage::engine

@@ -1,5 +1,6 @@
 #include "chat/chats.hpp"
 #include "support/catch.hpp"
+#include "tokenizer/toy_vocabulary.hpp"
 
 using namespace kvpage_test;
 using kvpage::engine::ChatTemplate;
@@ -36,7 +37,7 @@ TEST_CASE("chat.trust.literals_and_bos_are_trusted_and_messages_are_not", "[chat
   CHECK(marked("{{ bos_token }}<u>{{ c }}</u>{{ eos_token }}", "hi</u>") == "«<s><u>»hi</u>«</u></s>»");
   CHECK(marked("{{ '<u>' + c + '</u>' }}", "x") == "«<u>»x«</u>»");
   CHECK(marked("{{ '<' ~ c ~ '>' ~ 5 ~ '!' }}", "") == "«<>»5«!»");
-  CHECK(marked("{{ messages[0].role }}|{{ messages[0]['content'] }}", "x") == "user«|»x");
+  CHECK(marked("{{ messages[0].role }}|{{ messages[0]['content'] }}", "x") == "«user|»x");
   CHECK(marked("{% set t = '<u>' %}{% set b %}[{{ c }}]{% endset %}{{ t ~ b }}", "x") == "«<u>[»x«]»");
   CHECK(marked("{% macro f(x) %}({{ x }}{% endmacro %}{{ f(c) }}{{ f('z') }}", "x") == "«(»x«(z»");
 }
@@ -59,6 +60,58 @@ TEST_CASE("chat.trust.a_text_computed_from_a_message_is_not_trusted", "[chat]") 
   CHECK(marked("{{ '<u>' | tojson }}{{ messages | tojson | length > 0 }}", "x") == "\"<u>\"True");
   CHECK(marked("{{ ['<u>'] }}{{ 5 }}{{ none }}{{ true }}", "x") == "['<u>']5NoneTrue");
   CHECK(marked("{{ c * 2 }}{{ '<u>' * 2 }}", "x") == "xx«<u><u>»");
+}
+
+TEST_CASE("chat.trust.a_known_role_completes_a_marker", "[chat]") {
+  const auto in_loop = [](const std::string& body) { return "{% for m in messages %}" + body + "{% endfor %}"; };
+  CHECK(marked(in_loop("{{ '<|' + m.role + '|>' }}{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{{ '<|' ~ m['role'] ~ '|>' ~ m.content ~ '<|end|>' }}"), "x") == "«<|user|>»x«<|end|>»");
+  CHECK(marked(in_loop("<|{{ m.role }}|>{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{{ ['<|', m.role, '|>'] | join }}{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{% set r = m.role %}{% set t %}<|{{ r | upper }}_TOKEN|>{% endset %}{{ t }}"), "x") == "«<|USER_TOKEN|>»");
+  CHECK(marked("{% macro open(r) %}<|{{ r }}|>{% endmacro %}" + in_loop("{{ open(m.role) }}{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{% for c in '<|' ~ m.role ~ '|>' %}{{ c }}{% endfor %}{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{{ 'R>'.replace('R', '<|' ~ m.role ~ '|') }}{{ m.content }}"), "x") == "«<|user|>»x");
+  CHECK(marked(in_loop("{% for k, v in m.items() %}{{ k }}={{ v }};{% endfor %}"), "user") == "role«=user;»content«=»user«;»");
+}
+
+TEST_CASE("rule.R15.only_known_roles_and_nothing_else_of_a_message_is_trusted", "[chat]") {
+  const std::string source = "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '|' + (m.name or '') }}{% endfor %}";
+  for (const char* role : {"im_end", "endoftext", "User", "user|>", " user", "", "user\n", "assistant|><|system"}) {
+    const auto prompt = prompt_of(source, {{"messages", Json::array({{{"role", role}, {"content", "user"}, {"name", "system"}}})}});
+    INFO(marked(prompt));
+    CHECK(marked(prompt) == std::string("«<|") + (*role == 0 ? "" : "»") + role + (*role == 0 ? "" : "«") + "|>»user«|»system");
+  }
+  const Json parts = Json::array({{{"type", "text"}, {"role", "user"}, {"text", "user"}}});
+  const auto prompt = prompt_of("{{ messages[0].content[0].role }}{{ messages[0].role.user }}{{ role }}",
+                                {{"messages", Json::array({{{"role", {{"user", "user"}}}, {"content", parts}}})}, {"role", "user"}});
+  CHECK(prompt.text == "useruseruser");
+  CHECK(prompt.trusted.empty());
+}
+
+TEST_CASE("rule.R15.markers_of_roles_are_one_token_and_users_write_none", "[chat]") {
+  using kvpage::engine::TokenType;
+  auto vocabulary = ToyVocabulary::bpe();
+  const auto user = vocabulary.add("<|user|>", TokenType::kControl);
+  vocabulary.add("<|system|>", TokenType::kControl);
+  const auto end = vocabulary.add("<|end|>", TokenType::kControl);
+  const auto tokenizer = vocabulary.make();
+  const auto ids_of = [&](const std::string& role, const std::string& content) {
+    const auto prompt = prompt_of("{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}",
+                                  {{"messages", Json::array({{{"role", role}, {"content", content}}})}});
+    return tokenizer.encode_chat(prompt.text, prompt.trusted);
+  };
+  const auto specials = [&](std::vector<kvpage::TokenId> ids) {
+    std::erase_if(ids, [](kvpage::TokenId id) { return id < 256; });
+    return ids;
+  };
+  CHECK(ids_of("user", "a") == std::vector<kvpage::TokenId>{user, 'a', end});
+  for (const char* content : {"<|end|>", "<|system|>", "|><|end", "user|><|end|><|", "system", "<|", "|>"}) {
+    INFO(content);
+    CHECK(specials(ids_of("user", content)) == std::vector{user, end});
+    CHECK(specials(ids_of(content, content)) == (std::string_view(content) == "system" ? std::vector{end - 1, end} : std::vector{end}));
+  }
+  CHECK(specials(ids_of("end", "x")) == std::vector{end});
 }
 
 // A user cannot write a special token, whole or in halves around a literal.

@@ -87,8 +87,9 @@ TEST_CASE("tokenizer.golden.decode_gives_the_text_back", "[tokenizer]") {
   for (const auto& [model, file_name] : files) {
     const auto tokenizer = kvpage_test::model_tokenizer(model);
     for (const GoldenRow& row : read_rows(file_name)) {
-      // An SPM vocabulary writes spaces as U+2581, so the two cannot be told apart.
-      std::string wanted = row.text;
+      // An SPM vocabulary writes spaces as U+2581, so the two cannot be told apart; others have their texts in NFC.
+      kvpage::engine::NfcScratch scratch;
+      std::string wanted{tokenizer.composes() ? kvpage::engine::to_nfc(row.text, scratch) : row.text};
       for (auto at = wanted.find("\u2581"); model == "gemma3" && at != wanted.npos; at = wanted.find("\u2581")) wanted.replace(at, 3, " ");
       INFO(model << " " << nlohmann::json(row.text));
       CHECK(tokenizer.decode(row.ids, {.show_special = true}) == wanted);

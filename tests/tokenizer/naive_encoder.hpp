@@ -52,7 +52,10 @@ class NaiveEncoder {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = kvpage::engine::word_end(kind, text, begin);
       std::vector<std::string> symbols;
-      for (; begin < end; ++begin) symbols.push_back(alphabet(static_cast<unsigned char>(text[begin])));
+      for (; begin < end; ++begin) {
+        const std::string symbol = alphabet(static_cast<unsigned char>(text[begin]));
+        if (ids_.contains(symbol)) symbols.push_back(symbol);  // bytes without a token are not there
+      }
       const auto rank = [&](const std::string& left, const std::string& right) -> std::optional<double> {
         const auto found = ranks_.find(left + ' ' + right);
         return found == ranks_.end() ? std::nullopt : std::optional{found->second};

@@ -113,6 +113,34 @@ TEST_CASE("tokenizer.bpe.bytes_without_a_token_are_counted", "[tokenizer]") {
   CHECK(scratch.dropped_bytes == 3);
 }
 
+TEST_CASE("tokenizer.bpe.neighbours_of_a_byte_without_a_token_merge", "[tokenizer]") {
+  ToyVocabulary vocabulary;
+  const TokenId a = vocabulary.add("a");
+  const TokenId aa = vocabulary.add_merge("a", "a");
+  const Tokenizer tokenizer = vocabulary.make();
+  CHECK(tokenizer.encode("abac\xFFxa") == Ids{aa, a});
+  std::string run;
+  for (int i = 0; i < 100; ++i) run += "ab";  // more symbols than a scan takes
+  CHECK(tokenizer.encode(run) == Ids(50, aa));
+}
+
+TEST_CASE("tokenizer.bpe.composed_text_is_cut_and_merged", "[tokenizer]") {
+  auto vocabulary = ToyVocabulary::bpe();
+  vocabulary.data.composes = true;
+  const TokenId control = vocabulary.add("<c>", TokenType::kControl);
+  const Tokenizer tokenizer = vocabulary.make();
+  CHECK(tokenizer.composes());
+  CHECK(tokenizer.encode("e\u0301") == Ids{0xC3, 0xA9});
+  CHECK(tokenizer.encode("e<c>\u0301", {.parse_special = true}) == Ids{'e', control, 0xCC, 0x81});
+  // The template's last letter and the user's first mark are one character to the model.
+  const TrustedSpan trusted{0, 4};
+  CHECK(tokenizer.encode_chat("<c>e\u0301", {&trusted, 1}) == Ids{control, 0xC3, 0xA9});
+  // '>' and U+0338 compose, but the token was found before.
+  CHECK(tokenizer.encode("<c>\u0338", {.parse_special = true}) == Ids{control, 0xCC, 0xB8});
+  vocabulary.data.composes = false;
+  CHECK(vocabulary.make().encode("e\u0301") == Ids{'e', 0xCC, 0x81});
+}
+
 TEST_CASE("tokenizer.spm.scores_decide_and_the_leftmost_of_equals", "[tokenizer]") {
   auto vocabulary = ToyVocabulary::spm();
   const TokenId a = vocabulary.add("a", TokenType::kNormal, -9);
@@ -158,6 +186,29 @@ TEST_CASE("tokenizer.spm.space_prefix_is_added_and_taken_away", "[tokenizer]") {
     CHECK(tokenizer.decode(tokenizer.encode(text, {.parse_special = true}), {.show_special = true}) == text);
   }
   CHECK(tokenizer.decode(Ids{space_a}, {.strip_space_prefix = false}) == " a");
+}
+
+TEST_CASE("tokenizer.spm.a_user_defined_token_is_text_to_the_space_in_front", "[tokenizer]") {
+  auto vocabulary = ToyVocabulary::spm();
+  const TokenId space = vocabulary.add("\u2581", TokenType::kNormal, -5);
+  const TokenId a = vocabulary.add("a", TokenType::kNormal, -5);
+  const TokenId space_a = vocabulary.add("\u2581a", TokenType::kNormal, -1);
+  const TokenId mark = vocabulary.add("<X>", TokenType::kUserDefined);
+  const TokenId turn = vocabulary.add("[T]", TokenType::kControl);
+  const TokenId two = vocabulary.add("\u2581\u2581", TokenType::kUserDefined);
+  vocabulary.data.add_space_prefix = true;
+  const Tokenizer tokenizer = vocabulary.make();
+  CHECK(tokenizer.encode("a<X>a") == Ids{space_a, mark, a});
+  CHECK(tokenizer.encode("<X>a") == Ids{space, mark, a});
+  CHECK(tokenizer.encode("<X><X> a") == Ids{space, mark, mark, space_a});
+  CHECK(tokenizer.encode("[T]<X>a[T]a", {.parse_special = true}) == Ids{turn, space, mark, a, turn, space_a});
+  CHECK(tokenizer.encode(" a") == Ids{two, a});  // the space in front and that of the text
+  CHECK(tokenizer.encode("a\u2581 a") == Ids{space_a, two, a});
+  CHECK(tokenizer.encode("a \u2581\u2581a") == Ids{space_a, two, space_a});
+  for (const char* text : {"a<X>a", "<X>a", "<X><X> a", "[T]<X>a[T]a", " a", "  a", "a  a", "[T] a"}) {
+    INFO(text);
+    CHECK(tokenizer.decode(tokenizer.encode(text, {.parse_special = true}), {.show_special = true}) == text);
+  }
 }
 
 TEST_CASE("tokenizer.spm.unknown_token_where_bytes_have_none", "[tokenizer]") {

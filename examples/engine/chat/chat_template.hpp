@@ -19,7 +19,7 @@ namespace kvpage::engine {
 
 /// What a template sees. Values from JSON: chat/json_value.hpp.
 struct ChatInputs {
-  chat::Value messages;                     ///< list of maps
+  chat::Value messages;                     ///< list of maps; their roles are trusted if known (chat/trusted_roles.hpp)
   chat::Value tools = chat::Value::none();  ///< list of maps, or none
   bool add_generation_prompt = true;
   std::string bos_token;  ///< text of the special token, "" if the model has none; trusted

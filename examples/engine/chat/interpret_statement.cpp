@@ -1,6 +1,7 @@
 /// \file Execution of template statements.
 #include "engine/chat/format_value.hpp"
 #include "engine/chat/interpreter.hpp"
+#include "engine/chat/trusted_roles.hpp"
 #include "engine/chat/operators.hpp"
 
 #include <utility>
@@ -9,7 +10,7 @@ namespace kvpage::engine::chat {
 
 Interpreter::Interpreter(const ChatInputs& inputs) : inputs_(inputs) {
   const auto define = [&](std::string_view name, Value value) { globals_.names[name] = Binding{std::move(value)}; };
-  define("messages", inputs.messages);
+  define("messages", with_trusted_roles(inputs.messages));
   define("tools", inputs.tools);
   define("documents", Value::none());
   define("add_generation_prompt", Value::boolean(inputs.add_generation_prompt));

@@ -8,7 +8,8 @@
 
 namespace kvpage::engine {
 
-/// Bytes [begin, end) of a text, written by the template (its literals, bos and eos): special tokens count only here.
+/// Bytes [begin, end) of a text, written by the template (its literals, bos and eos, known roles): special tokens count
+/// only here.
 struct TrustedSpan {
   std::size_t begin = 0;
   std::size_t end = 0;

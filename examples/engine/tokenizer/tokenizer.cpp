@@ -28,21 +28,22 @@ void Tokenizer::append_word(std::string_view word, MergeWord merge_word, EncodeS
 
 void Tokenizer::encode_bpe_word(std::string_view word, EncodeScratch& scratch, std::vector<TokenId>& ids) const {
   scratch.symbols.clear();
+  bool lacks_bytes = false;
   for (std::size_t i = 0; i < word.size(); ++i) {
-    scratch.symbols.push_back({static_cast<std::uint32_t>(i), 1, vocab_.byte_token(static_cast<unsigned char>(word[i]))});
+    const TokenId id = vocab_.byte_token(static_cast<unsigned char>(word[i]));
+    lacks_bytes |= id == kNoToken;
+    scratch.symbols.push_back({static_cast<std::uint32_t>(i), 1, id});
+  }
+  if (lacks_bytes) {  // they go before the merges, so that their neighbours may merge: so does the tokenizers library
+    scratch.dropped_bytes += static_cast<std::int64_t>(std::erase_if(scratch.symbols, [](const Symbol& s) { return s.id == kNoToken; }));
   }
   merge_symbols(
       scratch.symbols, [&](const Symbol& left, const Symbol& right) { return merges_.find(left.id, right.id); }, scratch.merge);
-  for (const Symbol& symbol : scratch.symbols) {
-    if (symbol.id != kNoToken) {
-      ids.push_back(symbol.id);
-    } else {
-      ++scratch.dropped_bytes;
-    }
-  }
+  for (const Symbol& symbol : scratch.symbols) ids.push_back(symbol.id);
 }
 
 void Tokenizer::encode_bpe(std::string_view text, EncodeScratch& scratch, std::vector<TokenId>& ids) const {
+  if (composes_) text = to_nfc(text, scratch.nfc);
   const auto merge_word = [this](std::string_view word, EncodeScratch& s, std::vector<TokenId>& out) { encode_bpe_word(word, s, out); };
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = word_end(pre_tokenizer_, text, begin);
@@ -90,7 +91,6 @@ void Tokenizer::encode_spm_word(std::string_view word, EncodeScratch& scratch, s
 
 void Tokenizer::encode_spm(std::string_view text, bool prefix_space, EncodeScratch& scratch, std::vector<TokenId>& ids) const {
   // U+2581 in a text is as good as a space, and pieces have spaces in its place (Vocab).
-  constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
   std::string& spaced = scratch.text;
   spaced.clear();
   if (prefix_space) spaced.push_back(' ');
@@ -115,12 +115,16 @@ void Tokenizer::encode_text(std::string_view text, std::span<const TrustedSpan> 
                             std::vector<TokenId>& ids) const {
   bool prefix_space = add_space_prefix_;
   for (std::size_t begin = 0; begin < text.size();) {
-    const SpecialMatch special = specials_.find(text, begin, trusted);
+    SpecialMatch special = prefix_space ? specials_.find_behind_space(text, begin) : SpecialMatch{};
+    if (special.id != kNoToken) prefix_space = false;  // a part of that token
+    if (special.id == kNoToken) special = specials_.find(text, begin, trusted);
+    // A user-defined token is text: the space in front of the text stands before it, and none behind it.
+    const bool user_defined = special.id != kNoToken && vocab_.type(special.id) == TokenType::kUserDefined;
     const std::string_view plain = text.substr(begin, special.begin - begin);
     if (!plain.empty() && kind_ == TokenizerKind::kBpe) encode_bpe(plain, scratch, ids);
-    if (!plain.empty() && kind_ == TokenizerKind::kSpm) encode_spm(plain, prefix_space, scratch, ids);
-    if (special.length > 0) ids.push_back(special.id);
-    prefix_space = add_space_prefix_;
+    if ((!plain.empty() || (prefix_space && user_defined)) && kind_ == TokenizerKind::kSpm) encode_spm(plain, prefix_space, scratch, ids);
+    if (special.id != kNoToken) ids.push_back(special.id);
+    prefix_space = add_space_prefix_ && !user_defined;
     begin = special.begin + special.length;
   }
 }

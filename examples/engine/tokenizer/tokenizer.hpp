@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/tokenizer/merge_table.hpp"
+#include "engine/tokenizer/nfc.hpp"
 #include "engine/tokenizer/pair_merger.hpp"
 #include "engine/tokenizer/special_matcher.hpp"
 #include "engine/tokenizer/tokenizer_data.hpp"
@@ -41,13 +42,14 @@ struct DecodeOptions {
 struct EncodeScratch {
   std::vector<Symbol> symbols;
   MergeScratch merge;
+  NfcScratch nfc;
   std::string text;
   std::int64_t dropped_bytes = 0;  ///< bytes for which the vocabulary has no token at all, since the scratch was made
   /// Pair lookups and moves since the scratch was made: how much work the texts were, independent of the machine.
   std::int64_t steps() const noexcept { return merge.steps; }
 };
 
-/// Takes away the spaces that encode put in front of a text and behind special tokens, token by token.
+/// Takes away the spaces that encode put in front of a text and behind control tokens, token by token.
 class SpacePrefixStripper {
  public:
   SpacePrefixStripper(const Vocab& vocab, bool add_space_prefix, bool at_text_start) noexcept
@@ -55,8 +57,10 @@ class SpacePrefixStripper {
 
   /// `bytes`, the text of `id`, without that space.
   std::string_view strip(TokenId id, std::string_view bytes) noexcept {
-    const bool strips = active_ && pending_ && vocab_->type(id) == TokenType::kNormal && bytes.starts_with(' ');
-    pending_ = vocab_->type(id) != TokenType::kNormal && vocab_->type(id) != TokenType::kByte;
+    const TokenType type = vocab_->type(id);
+    const bool is_text = type == TokenType::kNormal || type == TokenType::kUserDefined || type == TokenType::kByte;
+    const bool strips = active_ && pending_ && is_text && bytes.starts_with(' ');
+    pending_ = !is_text;
     return strips ? bytes.substr(1) : bytes;
   }
 
@@ -69,8 +73,8 @@ class SpacePrefixStripper {
 /// An immutable tokenizer.
 /// Threads: any number may share one; each brings its own scratch.
 /// Cost: encode is O(n log n) for any text of n bytes, without recursion.
-/// Bytes that are no UTF-8 are encoded one by one, never replaced: decode(encode(text)) = text for every byte string, as
-/// far as the vocabulary has the bytes.
+/// Bytes that are no UTF-8 are encoded one by one, never replaced: decode(encode(text)) = text for every byte string, up to
+/// what the vocabulary makes of texts: it may lack bytes, take U+2581 for a space (SPM), or have its texts in NFC (composes).
 class Tokenizer {
  public:
   static Expected<Tokenizer, TokenizerError> create(const TokenizerData& data);
@@ -97,6 +101,8 @@ class Tokenizer {
   std::optional<TokenId> bos() const noexcept { return bos_; }
   std::optional<TokenId> eos() const noexcept { return eos_; }
   bool add_bos() const noexcept { return add_bos_; }
+  /// Texts are brought into NFC: decode gives the composed text back.
+  bool composes() const noexcept { return composes_; }
   bool add_space_prefix() const noexcept { return add_space_prefix_; }
 
   /// What its tables take in the heap.
@@ -133,6 +139,7 @@ class Tokenizer {
   TokenizerKind kind_ = TokenizerKind::kBpe;
   PreTokenizer pre_tokenizer_ = PreTokenizer::kGpt2;
   bool ignore_merges_ = false;
+  bool composes_ = false;
   bool add_bos_ = false;
   bool add_eos_ = false;
   bool add_space_prefix_ = false;

@@ -115,7 +115,7 @@ Expected<Tokenizer, TokenizerError> Tokenizer::create(const TokenizerData& data)
     tokenizer.priorities_ = *std::move(priorities);
     tokenizer.joins_space_ = bytes_joined_to_space(tokenizer.vocab_);
   }
-  tokenizer.specials_ = SpecialMatcher{tokenizer.vocab_};
+  tokenizer.specials_ = SpecialMatcher{tokenizer.vocab_, data.kind == TokenizerKind::kSpm};
   tokenizer.whole_words_ = std::make_unique<std::atomic<WholeWord>[]>(tokenizer.vocab_.size());
   tokenizer.bos_ = data.bos;
   tokenizer.eos_ = data.eos;
@@ -123,9 +123,10 @@ Expected<Tokenizer, TokenizerError> Tokenizer::create(const TokenizerData& data)
   tokenizer.kind_ = data.kind;
   tokenizer.pre_tokenizer_ = data.pre_tokenizer;
   tokenizer.ignore_merges_ = data.ignore_merges;
+  tokenizer.composes_ = data.composes;
   tokenizer.add_bos_ = data.add_bos;
   tokenizer.add_eos_ = data.add_eos;
-  tokenizer.add_space_prefix_ = data.add_space_prefix;
+  tokenizer.add_space_prefix_ = data.add_space_prefix && data.kind == TokenizerKind::kSpm;
   return tokenizer;
 }
 

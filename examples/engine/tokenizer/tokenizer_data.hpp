@@ -37,6 +37,7 @@ struct TokenizerData {
   TokenizerKind kind = TokenizerKind::kBpe;
   PreTokenizer pre_tokenizer = PreTokenizer::kGpt2;
   bool ignore_merges = false;            ///< BPE: a word that is a token is that token, whatever the merges say
+  bool composes = false;                 ///< BPE: texts are brought into NFC between special tokens, before they are cut
   std::vector<std::string_view> pieces;  ///< [vocab_size], as written in the file
   std::vector<TokenType> types;          ///< [vocab_size], or empty: all kNormal
   std::vector<float> scores;             ///< [vocab_size], SPM only
@@ -46,7 +47,7 @@ struct TokenizerData {
   std::optional<TokenId> unk;
   bool add_bos = false;           ///< encode(add_special) puts `bos` in front
   bool add_eos = false;           ///< encode(add_special) puts `eos` at the end
-  bool add_space_prefix = false;  ///< SPM: a space is put in front of the text and behind each special token
+  bool add_space_prefix = false;  ///< SPM: a space is put in front of the text and behind each control token
 };
 
 /// Why TokenizerData cannot work.

@@ -10,7 +10,6 @@
 namespace kvpage::engine {
 namespace {
 
-constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
 constexpr const char* kBrokenFile = "the vocabulary contradicts itself: convert the model again with current tools";
 
 /// The byte of "<0xNN>", or -1.
@@ -73,11 +72,10 @@ bool Vocab::append_piece(TokenizerKind kind, std::string_view piece, TokenType t
     if (byte >= 0) arena_.push_back(static_cast<char>(byte));
     return byte >= 0;
   }
-  if (type != TokenType::kNormal) {
-    arena_.append(piece);
-  } else if (kind == TokenizerKind::kSpm) {
+  const bool stands_for_text = type == TokenType::kNormal || type == TokenType::kUserDefined;
+  if (kind == TokenizerKind::kSpm && stands_for_text) {
     append_unescaped(piece, arena_);
-  } else if (!append_alphabet_bytes(piece, arena_)) {
+  } else if (type != TokenType::kNormal || !append_alphabet_bytes(piece, arena_)) {
     arena_.append(piece);
   }
   return true;
@@ -93,8 +91,10 @@ void Vocab::index_pieces(TokenizerKind kind, const std::vector<std::string_view>
     if (types_[i] == TokenType::kByte && byte_tokens_[static_cast<unsigned char>(piece[0])] == kNoToken) {
       byte_tokens_[static_cast<unsigned char>(piece[0])] = id;
     }
-    if ((types_[i] != TokenType::kNormal && types_[i] != TokenType::kUserDefined) || piece.empty()) continue;
-    // A space in an SPM text is U+2581 to its merges: pieces with a bare space are found in the text only as a whole.
+    // SPM finds a user-defined token before it merges what lies between, BPE may list merges that lead to one.
+    const bool merges = types_[i] == TokenType::kNormal || (types_[i] == TokenType::kUserDefined && kind == TokenizerKind::kBpe);
+    if (!merges || piece.empty()) continue;
+    // A space in an SPM text is U+2581 to its merges: pieces with a bare space are found in no text.
     if (kind == TokenizerKind::kSpm && pieces[i].find(' ') != std::string_view::npos) continue;
     if (find(piece) != kNoToken) continue;
     mergeable_[i] = true;

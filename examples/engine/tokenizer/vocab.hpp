@@ -15,6 +15,9 @@
 
 namespace kvpage::engine {
 
+/// What the pieces of an SPM vocabulary have in place of a space: U+2581.
+inline constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
+
 /// The bytes that each token stands for. BPE pieces are decoded from their byte alphabet; in SPM pieces U+2581 is a space,
 /// so the text to be encoded needs no escaping. A piece that is not written in the alphabet stands for itself.
 class Vocab {
