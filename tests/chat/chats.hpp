@@ -34,27 +34,30 @@ inline std::tm fixed_time() {
   return time;
 }
 
-/// Inputs from an object {messages, tools, add_generation_prompt, bos_token, eos_token, other arguments}.
-inline kvpage::engine::ChatInputs chat_inputs(const Json& json) {
+/// Inputs from a map {messages, tools, add_generation_prompt, bos_token, eos_token, other arguments}.
+inline kvpage::engine::ChatInputs chat_inputs(const kvpage::engine::chat::Value& map) {
   kvpage::engine::ChatInputs inputs;
   inputs.local_time = fixed_time;
-  for (const auto& [key, item] : json.items()) {
-    kvpage::engine::chat::Value value = kvpage::engine::template_value(item).value();
+  for (const auto& [name, value] : map.as_dict()->entries()) {
+    const std::string& key = name.as_text()->bytes();
     if (key == "messages") {
-      inputs.messages = std::move(value);
+      inputs.messages = value;
     } else if (key == "tools") {
-      inputs.tools = std::move(value);
+      inputs.tools = value;
     } else if (key == "add_generation_prompt") {
-      inputs.add_generation_prompt = item.get<bool>();
+      inputs.add_generation_prompt = value.truthy();
     } else if (key == "bos_token") {
-      inputs.bos_token = item.get<std::string>();
+      inputs.bos_token = value.as_text()->bytes();
     } else if (key == "eos_token") {
-      inputs.eos_token = item.get<std::string>();
-    } else if (key != "documents") {
-      inputs.arguments.emplace_back(key, std::move(value));
+      inputs.eos_token = value.as_text()->bytes();
+    } else if (key != "documents" || !value.is_none()) {
+      inputs.arguments.emplace_back(key, value);
     }
   }
   return inputs;
+}
+inline kvpage::engine::ChatInputs chat_inputs(const Json& json) {
+  return chat_inputs(kvpage::engine::template_value(json.dump()).value());
 }
 
 /// Compiles and renders; the error's text instead of the prompt when that fails.

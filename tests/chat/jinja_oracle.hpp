@@ -58,6 +58,18 @@ inline std::vector<Json> jinja_answers(const std::vector<TemplateCase>& cases) {
   return result;
 }
 
+/// What a script of this folder prints: cases with the answers of Jinja2, {"template", "inputs"} and "rendered" or "error".
+template <class Visit>
+void for_each_answer_of(const std::string& script, const std::string& arguments, Visit visit) {
+  const TemporaryFolder folder;
+  const auto answers = folder.path() / "answers.jsonl";
+  const auto path = data_dir().parent_path() / "chat" / script;
+  const std::string command = "/usr/bin/python3 -B '" + path.string() + "' " + arguments + " > '" + answers.string() + "'";
+  if (std::system(command.c_str()) != 0) throw std::runtime_error("the oracle failed (is python3-jinja2 installed?): " + command);
+  std::ifstream in(answers, std::ios::binary);
+  for (std::string line; std::getline(in, line);) visit(line);
+}
+
 /// True when ours equals the oracle's answer: the same bytes, or an error on both sides.
 inline bool agrees(const Rendering& ours, const Json& oracle) {
   return ours.ok ? oracle.contains("rendered") && oracle["rendered"].get<std::string>() == ours.text : oracle.contains("error");

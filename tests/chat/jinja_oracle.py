@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Renders chat templates with Jinja2, configured as model tokenizers configure it: one JSON request per line in, one answer per line out.
+"""Renders chat templates with Jinja2, configured as model tokenizers configure it (transformers, utils/chat_template_utils.py).
+
+One JSON request per line in, one answer per line out.
 
 Request: {"template": source, "inputs": {...}}; answer: {"rendered": text} or {"error": text}.
 """
@@ -36,6 +38,25 @@ def raise_exception(message):
     raise jinja2.exceptions.TemplateError(message)
 
 
+class Namespace(jinja2.utils.Namespace):
+    """A namespace without attributes whose names start with an underscore, as in chat templates."""
+
+    def __init__(*args, **kwargs):
+        self, values = args[0], dict(*args[1:], **kwargs)
+        for name in values:
+            Namespace.check(name)
+        jinja2.utils.Namespace.__init__(self, values)
+
+    def __setitem__(self, name, value):
+        Namespace.check(name)
+        jinja2.utils.Namespace.__setitem__(self, name, value)
+
+    @staticmethod
+    def check(name):
+        if isinstance(name, str) and name.startswith("_"):
+            raise jinja2.exceptions.SecurityError("a namespace has no attribute " + repr(name))
+
+
 def make_environment():
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
@@ -43,22 +64,25 @@ def make_environment():
     environment.filters["tojson"] = to_json
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = NOW.strftime
+    environment.globals["namespace"] = Namespace
     return environment
+
+
+def answer(environment, source, inputs, compiled={}):
+    try:
+        if source not in compiled:
+            compiled.clear()
+            compiled[source] = environment.from_string(source)
+        return {"rendered": compiled[source].render(**inputs)}
+    except Exception as error:  # whatever a template provokes is an answer
+        return {"error": type(error).__name__ + ": " + str(error)}
 
 
 def main():
     environment = make_environment()
-    compiled = {}
     for line in sys.stdin:
         request = json.loads(line)
-        source = request["template"]
-        try:
-            if source not in compiled:
-                compiled[source] = environment.from_string(source)
-            answer = {"rendered": compiled[source].render(**request["inputs"])}
-        except Exception as error:  # whatever a template provokes is an answer
-            answer = {"error": type(error).__name__ + ": " + str(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.write(json.dumps(answer(environment, request["template"], request["inputs"])) + "\n")
 
 
 if __name__ == "__main__":

@@ -106,6 +106,35 @@ TEST_CASE("chat.limits.ranges_values_and_calls_are_capped", "[chat]") {
   CHECK(hits_limit("{% macro f() %}" + repeated("{% if 1 %}", 60) + "{{ f() }}" + repeated("{% endif %}", 60) + "{% endmacro %}{{ f() }}"));
   CHECK(refused_for_depth("{{ 'a' | map('map'" + repeated(", 'map'", 20'000) + ") | list }}"));
   CHECK(hits_limit("{{ '[' | indent(5000) }}"));
+  CHECK(hits_limit("{% for x in t recursive %}{{ loop(t) }}{% endfor %}", {{"t", Json::array({1})}}));
+  CHECK(hits_limit("{{ 'a' | map(*(['map'] * 100)) | list }}"));
+}
+
+// Each of these asks for gigabytes, or for hours, in a few characters.
+TEST_CASE("chat.limits.formats_and_integers_are_capped", "[chat]") {
+  for (const char* source :
+       {"{{ '%1000000000d' % 1 }}", "{{ '%.1000000000d' % 1 }}", "{{ '%-99999999999999999999s' % 'x' }}", "{{ '%*d' % (1000000000, 1) }}",
+        "{{ '%.999999999f' % 1.5 }}", "{{ '%1000001s' % '' }}", "{{ '{:1000000000}'.format(1) }}", "{{ '{:.1000000000f}'.format(1.5) }}",
+        "{{ '{:{}}'.format(1, 1000000000) }}", "{{ 'x'.center(1000000000) }}", "{{ 'x'.zfill(9223372036854775807) }}",
+        "{{ 'x'.ljust(1000000000, '-') }}", "{{ ('\\t' * 1000).expandtabs(1000000) }}", "{{ 'x' | center(1000001) }}",
+        "{{ 10 ** 10000000000 }}", "{{ 2 ** (2 ** (2 ** (2 ** (2 ** 2)))) }}", "{{ 9 ** 4000 * 9 ** 4000 }}", "{{ ('9' * 100000) | int }}",
+        "{{ [1] * 10000000000 }}"}) {
+    CHECK(hits_limit(source));
+  }
+  CHECK(hits_limit("{% for a in range(10000) %}{% set x = (7 ** 5000 - 1) // (3 ** 3000 + 1) %}{% endfor %}"));
+  CHECK(hits_limit("{% for a in range(10000) %}{% set x = '%d' % (7 ** 5000) %}{% endfor %}"));
+  CHECK(hits_limit("{% for a in range(10000) %}{% set x = '%.1000f' % 1.5 %}{% set y = '%100000d' % 1 %}{% endfor %}"));
+  CHECK(hits_limit("{% for a in range(10000) %}{% set x = s.title() %}{% endfor %}", {{"s", std::string(500'000, 'a')}}));
+  CHECK(render("{{ ('%500000d' % 1) | length }}{{ (2 ** 14000) | string | length }}", Json::object()).text == "5000004215");
+}
+
+// A sigma looks for the ends of its word: nobody pays for that twice.
+TEST_CASE("chat.limits.case_maps_are_linear", "[chat]") {
+  std::string text = "a";
+  for (int i = 0; i < 60'000; ++i) text += "\xCE\xA3.";  // capital sigmas with case-ignorable characters between
+  const std::string dots(200'000, '.');
+  CHECK(render("{{ s.lower() | length }}", {{"s", text}}).text == "120001");
+  CHECK(render("{{ s.lower() | length }}", {{"s", "a" + dots + "\xCE\xA3" + dots + "\xCE\xA3" + dots}}).text == "600003");
 }
 
 TEST_CASE("chat.limits.a_namespace_may_hold_itself_and_nothing_leaks", "[chat]") {

@@ -29,7 +29,9 @@ std::vector<std::string> all_templates() {
 std::vector<std::string> tokens() {
   std::istringstream words{R"({{ }} {% %} {# #} -%} {%- ( ) [ ] { } | . , : ~ ** // % ' " \ _ if else for in is not and or loop loop.last
                               namespace( range( |list |tojson |first |sort [::-1] .items() messages none -1 1e308 9223372036854775807
-                              {%endfor%} {%endif%} {%break%} {%set(x)= {%generation%} {{f(1)}} |map('upper') {%raw%} {%endset%})"};
+                              {%endfor%} {%endif%} {%break%} {%set(x)= {%generation%} {{f(1)}} |map('upper') {%raw%} {%endset%}
+                              .format( |format( {:>9} %s %d % with filter block call macro recursive loop( |safe |int(0, |e .title()
+                              caller() varargs *[] **{} cycler( joiner( 2**99 {1:2} _a |groupby('role') {%filter(upper)%} {%endfilter%})"};
   std::vector<std::string> result{" ", "\n", "\r", "\x80", "\xF0\x9F\x99\x82", std::string(1, '\0'), " if ", " else ", " for ", " in "};
   for (std::string word; words >> word;) result.push_back(word);
   return result;

@@ -114,6 +114,43 @@ TEST_CASE("rule.R15.markers_of_roles_are_one_token_and_users_write_none", "[chat
   CHECK(specials(ids_of("end", "x")) == std::vector{end});
 }
 
+TEST_CASE("chat.trust.formats_keep_the_trust_of_every_byte", "[chat]") {
+  CHECK(marked("{{ '<u>{}</u>{}'.format(c, '<e>') }}", "x<e>") == "«<u>»x<e>«</u><e>»");
+  CHECK(marked("{{ '<{0}|{n}>'.format(c, n=5) }}", "x") == "«<»x«|»5«>»");
+  CHECK(marked("{{ '{:>5}{:*^4}'.format(c, 'b') }}", "x") == "    x«*b**»");
+  CHECK(marked("{{ '<u>%s|%d|%r%%' % (c, 5, c) }}", "x") == "«<u>»x«|»5«|»'x'«%»");
+  CHECK(marked("{{ '%5s%.1s' | format(c, 'be') }}", "x") == "    x«b»");
+  CHECK(marked("{{ '%(a)s<e>' % {'a': c} }}{{ '%c%c' % (c, 'z') }}", "x") == "x«<e>»x«z»");
+  CHECK(marked("{{ c.format('<u>') }}{{ c % '<u>' if false }}", "{}<e>") == "«<u>»<e>");
+  CHECK(marked("{{ c % '<u>' }}", "%s<e>") == "«<u>»<e>");
+  CHECK(marked("{{ '{:{}}'.format('a', c) }}{{ '{:.{}}'.format('abc', c) }}", "2") == "«a» «ab»");
+}
+
+TEST_CASE("chat.trust.blocks_and_methods_keep_the_trust_of_every_byte", "[chat]") {
+  CHECK(marked("{% filter trim %} <u>{{ c }} {% endfilter %}", "x") == "«<u>»x");
+  CHECK(marked("{% filter replace('.', '<e>') %}a{{ c }}{% endfilter %}", "x.y") == "«a»x«<e>»y");
+  CHECK(marked("{% filter upper %}<u>{{ c }}{% endfilter %}{% filter upper %}<u>{% endfilter %}", "x") == "<U>X«<U>»");
+  CHECK(marked("{% with a = c, b = '<b>' %}{{ a ~ b }}{% endwith %}", "x") == "x«<b>»");
+  CHECK(marked("{{ ('<u>' ~ c) | safe }}{{ (c | safe) ~ '<u>' }}", "x") == "«<u>»xx«<u>»");
+  CHECK(marked("{{ ('a' | safe) + c }}{{ c | e }}{{ '<' | e }}", "<") == "«a»&lt;&lt;«&lt;»");
+  CHECK(marked("{{ ('a' ~ c).center(6, '-') }}{{ ('a' ~ c).zfill(4) }}", "x") == "«--a»x«--»00«a»x");
+  CHECK(marked("{{ ('a.' ~ c).partition('.') | join('|') }}{{ ('a' ~ c) | truncate(5, true, '<e>') }}", "xxxxxxxxxx") ==
+        "«a|.|»xxxxxxxxxx«a»x«<e>»");
+  CHECK(marked("{{ ('a\t' ~ c).expandtabs(4) }}{{ ('pre' ~ c).removeprefix('p') }}", "x") == "«a»   x«re»x");
+  CHECK(marked("{{ c.join(['<a>', '<b>']) }}{{ joiner(c)() }}{% set y = cycler('<a>', c) %}{{ y.next() }}{{ y.next() }}", "x") ==
+        "«<a>»x«<b><a>»x");
+  CHECK(marked("{% for r in ['<a>', c] recursive %}{{ r }}{% endfor %}{% macro f() %}{{ varargs[0] }}{% endmacro %}{{ f(c) }}", "x") ==
+        "«<a>»xx");
+}
+
+// Maps that change lengths move every byte behind them; what is mixed has no trusted byte at all.
+TEST_CASE("chat.trust.case_maps_trust_all_or_nothing", "[chat]") {
+  CHECK(marked("{{ ('<|' ~ c ~ '|>').upper() }}{{ '<|ß|>'.upper() }}", "ß") == "<|SS|>«<|SS|>»");
+  CHECK(marked("{{ ('<|' ~ c) | lower }}{{ (c ~ '|>').title() }}{{ ('<' ~ c).swapcase() }}{{ (c ~ '<').casefold() }}", "İ") ==
+        "<|i̇İ|><i̇i̇<");
+  CHECK(marked("{{ ('<' ~ c) | capitalize }}{{ (c ~ '>') | title }}", "ﬁ") == "<ﬁFI>");
+}
+
 // A user cannot write a special token, whole or in halves around a literal.
 TEST_CASE("rule.R15.no_byte_of_a_message_is_ever_trusted", "[chat]") {
   const std::string mark = "\xC2\xA4";  // occurs in no template

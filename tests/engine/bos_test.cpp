@@ -21,7 +21,8 @@ std::vector<TokenId> chat_ids(const std::string& source, bool add_bos, const std
   const auto compiled = kvpage::engine::ChatTemplate::compile(source);
   REQUIRE(compiled);
   kvpage::engine::ChatInputs inputs;
-  inputs.messages = kvpage::engine::template_value(nlohmann::ordered_json::array({{{"role", "user"}, {"content", content}}})).value();
+  const auto messages = nlohmann::ordered_json::array({{{"role", "user"}, {"content", content}}});
+  inputs.messages = kvpage::engine::template_value(messages.dump()).value();
   inputs.bos_token = "<s>";
   const auto rendered = compiled->render(inputs);
   REQUIRE(rendered);

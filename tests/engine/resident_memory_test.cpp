@@ -112,7 +112,7 @@ TEST_CASE("engine.memory.a_loaded_model_is_in_memory_once_and_maps_nothing_of_it
   const std::int64_t grown = own_bytes() - before;
   INFO("weights " << weight_bytes << ", at the peak of the load " << peak - before << ", in the end " << grown);
   CHECK(peak - before >= weight_bytes * 9 / 10);
-  CHECK(peak - before <= weight_bytes * 102 / 100 + 16'000'000);
+  CHECK(peak - before <= weight_bytes * 102 / 100 + 4'000'000);  // a slice of the file beside them
   CHECK(grown >= weight_bytes * 9 / 10);
   CHECK(grown <= weight_bytes * 102 / 100 + 16'000'000);
 }

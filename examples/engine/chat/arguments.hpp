@@ -14,6 +14,7 @@ namespace kvpage::engine::chat {
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string_view, Value>> named;
+  Value names_owner = {};  ///< the map whose keys `named` points into, if one was unpacked
 };
 
 /// Arguments matched to the parameter names of a built-in function; an absent one is nullptr.

@@ -22,6 +22,7 @@ enum class CompareOp : std::uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGre
 struct ArgumentExprs {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr more_positional, more_named;  // *list, **map; nullptr = absent
 };
 
 struct Literal {
@@ -30,7 +31,7 @@ struct Literal {
 struct Name {
   std::string name;
 };
-/// The text that a block `set` has collected; only the innermost operand of its filters.
+/// The text that a block `set` or `filter` has collected; only the innermost operand of its filters.
 struct Captured {};
 struct ListLiteral {
   std::vector<ExprPtr> items;
@@ -80,31 +81,24 @@ struct Slice {
   ExprPtr object;
   ExprPtr start, stop, step;  // nullptr = absent
 };
-/// A macro, `caller` or a global function.
 struct Call {
-  std::string name;
-  ArgumentExprs arguments;
-};
-struct MethodCall {
-  ExprPtr object;
-  std::string name;
+  ExprPtr callee;
   ArgumentExprs arguments;
 };
 struct FilterCall {
   ExprPtr operand;
-  ValueFunction function;
+  std::string name;
   ArgumentExprs arguments;
 };
 struct TestCall {
   ExprPtr operand;
   std::string name;
-  TestFunction function;
   ArgumentExprs arguments;
 };
 
 struct Expr {
   using Node = std::variant<Literal, Name, Captured, ListLiteral, DictLiteral, Not, Sign, Arithmetic, Concat, Logic, Comparison,
-                            Conditional, Attribute, Subscript, Slice, Call, MethodCall, FilterCall, TestCall>;
+                            Conditional, Attribute, Subscript, Slice, Call, FilterCall, TestCall>;
   int line;
   Node node;
 };
@@ -112,11 +106,12 @@ struct Expr {
 struct Stmt;
 using Block = std::vector<Stmt>;
 
-/// What `set` and `for` assign to: one name, several (unpacking), or `space.attribute`.
+/// What `set` and `for` assign to: one name, several (unpacking, which may nest), or `space.attribute`.
 struct Target {
-  std::vector<std::string> names;
+  std::string name;
+  std::string attribute;  // "" = none
+  std::vector<Target> parts;
   bool unpacks = false;
-  std::string attribute;  // of names[0]; "" = none
 };
 struct Parameter {
   std::string name;
@@ -126,6 +121,8 @@ struct Callable {
   std::string name;
   std::vector<Parameter> parameters;
   Block body;
+  // The special names that the body reads; only then a call may bring them.
+  bool reads_caller = false, reads_varargs = false, reads_kwargs = false;
 };
 
 struct Data {
@@ -144,6 +141,7 @@ struct For {
   ExprPtr filter;  // nullptr = all
   Block body;
   Block otherwise;
+  bool is_recursive = false;
 };
 struct Set {
   Target target;
@@ -161,15 +159,30 @@ struct CallBlock {
   Callable caller;
   ExprPtr call;
 };
-/// A block whose assignments stay inside: `generation`.
-struct Scoped {
+/// {% filter %}: writes what its filters make of the body.
+struct FilterBlock {
   Block body;
+  ExprPtr value;  // Captured, inside of its filters
+};
+/// A block whose assignments stay inside, with names of its own: `with`, `generation`, `autoescape false`.
+struct Scoped {
+  std::vector<std::pair<Target, ExprPtr>> names;
+  Block body;
+};
+/// {% block %} of a template that extends no other: rendered in its place, seeing the names of the top level alone.
+struct NamedBlock {
+  Block body;
+};
+/// A tag that needs other templates: an error when it is reached.
+struct UnsupportedTag {
+  std::string name;
 };
 struct Break {};
 struct Continue {};
 
 struct Stmt {
-  using Node = std::variant<Data, Output, If, For, Set, SetBlock, Macro, CallBlock, Scoped, Break, Continue>;
+  using Node = std::variant<Data, Output, If, For, Set, SetBlock, Macro, CallBlock, FilterBlock, Scoped,
+                            NamedBlock, UnsupportedTag, Break, Continue>;
   int line;
   Node node;
 };

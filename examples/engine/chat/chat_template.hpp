@@ -40,16 +40,16 @@ namespace chat {
 struct Program;
 }
 
-/// A compiled template in a subset of Jinja2 with trim_blocks and lstrip_blocks, as model files use it.
-/// It can only read its inputs: attribute access is map access or a listed method, names with `_` in front are refused,
-/// and chat/limits.hpp caps source, steps, output, depth and ranges.
+/// A compiled template in Jinja2 with trim_blocks and lstrip_blocks, as model files use it; docs/templates.md lists what is not supported.
+/// It can only read its inputs: attribute access is map access or a listed method, attributes and keys with `_` and variables with `__`
+/// in front are refused, and chat/limits.hpp caps source, steps, output, depth, ranges and integers.
 /// Threads: render may run at the same time on any.
 class ChatTemplate {
  public:
   /// Errors: kSyntax, kUnsupported or kLimit, with the line.
   [[nodiscard]] static Expected<ChatTemplate, TemplateError> compile(std::string_view source);
 
-  /// Errors: kRuntime, kLimit or kRaised, with the line. Cost: linear in the steps that the template takes.
+  /// Errors: kRuntime, kUnsupported, kLimit or kRaised, with the line. Cost: linear in the steps that the template takes.
   [[nodiscard]] Expected<RenderedPrompt, TemplateError> render(const ChatInputs& inputs) const;
 
  private:

@@ -3,23 +3,16 @@
 #include "engine/chat/template_error.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace kvpage::engine::chat {
 namespace {
 
-/// Booleans are the integers 0 and 1, as in Python; the extended type holds every 64-bit integer exactly.
-std::optional<long double> numeric(const Value& value) {
-  if (const bool* held = value.as_bool()) return *held ? 1.0L : 0.0L;
-  if (const std::int64_t* held = value.as_integer()) return static_cast<long double>(*held);
-  if (const double* held = value.as_number()) return static_cast<long double>(*held);
-  return std::nullopt;
-}
-
 bool equal_dicts(Budget& budget, const Dict& a, const Dict& b) {
   if (a.entries().size() != b.entries().size()) return false;
   return std::all_of(a.entries().begin(), a.entries().end(), [&](const Dict::Entry& entry) {
-    const Value* other = b.find(entry.key.bytes());
+    const Value* other = b.find(entry.key);
     return other != nullptr && equal(budget, entry.value, *other);
   });
 }
@@ -40,12 +33,29 @@ bool less_lists(Budget& budget, const List& a, const List& b) {
 
 }  // namespace
 
+bool is_number(const Value& value) {
+  return value.as_integer() != nullptr || value.as_number() != nullptr || value.as_bool() != nullptr || value.as_big() != nullptr;
+}
+
+/// Exact, whatever the mixture of integers and floats.
+std::optional<int> compare_numbers(const Value& a, const Value& b) {
+  const auto sign = [](auto order) { return order < 0 ? -1 : order > 0 ? 1 : 0; };
+  if (a.as_integer() != nullptr && b.as_integer() != nullptr) return sign(*a.as_integer() <=> *b.as_integer());
+  const double *x = a.as_number(), *y = b.as_number();
+  if ((x != nullptr && std::isnan(*x)) || (y != nullptr && std::isnan(*y))) return std::nullopt;
+  if (x != nullptr && y != nullptr) return sign(*x <=> *y);
+  if (x != nullptr && std::isinf(*x)) return *x < 0 ? -1 : 1;
+  if (y != nullptr && std::isinf(*y)) return *y < 0 ? 1 : -1;
+  const BigInteger whole_x = x != nullptr ? BigInteger::truncated(*x) : *a.whole();
+  const BigInteger whole_y = y != nullptr ? BigInteger::truncated(*y) : *b.whole();
+  if (const auto order = whole_x <=> whole_y; order != 0) return sign(order);
+  if (x != nullptr) return sign(*x <=> std::trunc(*x));
+  return y != nullptr ? sign(std::trunc(*y) <=> *y) : 0;
+}
+
 bool equal(Budget& budget, const Value& a, const Value& b) {
   budget.charge(1);
-  if (const auto x = numeric(a)) {
-    const auto y = numeric(b);
-    return y && *x == *y;
-  }
+  if (is_number(a)) return is_number(b) && compare_numbers(a, b) == 0;
   if (const TrustedText* x = a.as_text()) {
     const TrustedText* y = b.as_text();
     if (y == nullptr || x->size() != y->size()) return false;
@@ -56,13 +66,16 @@ bool equal(Budget& budget, const Value& a, const Value& b) {
   if (const List* x = a.as_list()) return b.as_list() != nullptr && equal_lists(budget, *x, *b.as_list());
   if (a.is_none()) return b.is_none();
   if (a.is_undefined()) return b.is_undefined();
-  return a.as_namespace() == b.as_namespace() && a.as_loop() == b.as_loop();
+  if (const Function* x = a.as_function()) {
+    const Function* y = b.as_function();
+    return y != nullptr && x->name == y->name && x->is_method == y->is_method && equal(budget, x->receiver, y->receiver);
+  }
+  return a.identity() == b.identity() && a.identity() != nullptr;
 }
 
 bool less(Budget& budget, const Value& a, const Value& b) {
   budget.charge(1);
-  const auto x = numeric(a), y = numeric(b);
-  if (x && y) return *x < *y;
+  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == -1;
   if (a.as_text() != nullptr && b.as_text() != nullptr) {  // the order of UTF-8 bytes is the order of code points
     budget.charge_bytes(std::min(a.as_text()->size(), b.as_text()->size()));
     return a.as_text()->bytes() < b.as_text()->bytes();
@@ -76,14 +89,18 @@ bool less(Budget& budget, const Value& a, const Value& b) {
 }
 
 bool compare(Budget& budget, CompareOp op, const Value& a, const Value& b) {
-  const auto both_numbers = [&] { return numeric(a) && numeric(b); };
+  const auto at_most = [&](const Value& x, const Value& y) {
+    if (!is_number(x) || !is_number(y)) return !less(budget, y, x);
+    const auto order = compare_numbers(x, y);
+    return order && *order <= 0;
+  };
   switch (op) {
     case CompareOp::kEqual: return equal(budget, a, b);
     case CompareOp::kNotEqual: return !equal(budget, a, b);
     case CompareOp::kLess: return less(budget, a, b);
     case CompareOp::kGreater: return less(budget, b, a);
-    case CompareOp::kLessEqual: return both_numbers() ? *numeric(a) <= *numeric(b) : !less(budget, b, a);
-    case CompareOp::kGreaterEqual: return both_numbers() ? *numeric(a) >= *numeric(b) : !less(budget, a, b);
+    case CompareOp::kLessEqual: return at_most(a, b);
+    case CompareOp::kGreaterEqual: return at_most(b, a);
     case CompareOp::kIn: return contains(budget, b, a);
     case CompareOp::kNotIn: return !contains(budget, b, a);
   }
@@ -107,9 +124,14 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
     return find_bytes(budget, text->bytes(), item.as_text()->bytes()) != std::string_view::npos;
   }
   if (const List* list = container.as_list()) {
-    return std::any_of(list->items.begin(), list->items.end(), [&](const Value& held) { return equal(budget, held, item); });
+    const std::size_t begin = list->form == ListForm::kIterator ? list->taken : 0;
+    for (std::size_t i = begin; i < list->items.size(); ++i) {
+      if (list->form == ListForm::kIterator) list->taken = i + 1;
+      if (equal(budget, list->items[i], item)) return true;
+    }
+    return false;
   }
-  if (const Dict* dict = container.as_dict()) return item.as_text() != nullptr && dict->find(item.as_text()->bytes()) != nullptr;
+  if (const Dict* dict = container.as_dict()) return dict->find(item) != nullptr;
   if (container.is_undefined()) return false;
   fail_runtime("'in' needs a string, list or map on its right, not " + std::string{container.type_name()});
 }

@@ -5,6 +5,7 @@
 #include "engine/chat/utf8.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvpage::engine::chat {
 namespace {
@@ -25,7 +26,7 @@ Value character(Budget& budget, const TrustedText& text, std::int64_t index) {
   const auto at = position(index, count_code_points(text.bytes()));
   if (!at) return Value::undefined();
   const std::size_t begin = byte_offset(text.bytes(), *at);
-  return Value::text(text.slice(begin, begin + decode_at(text.bytes(), begin).bytes));
+  return Value::text(text.slice(begin, begin + decode_at(text.bytes(), begin).bytes).set_markup(text.is_markup()));
 }
 
 struct Steps {
@@ -48,11 +49,11 @@ Steps resolve(const SliceBounds& bounds, std::int64_t size) {
 Value text_slice(Budget& budget, const TrustedText& text, const SliceBounds& bounds) {
   budget.charge_bytes(2 * text.size());
   const Steps steps = resolve(bounds, static_cast<std::int64_t>(count_code_points(text.bytes())));
-  if (steps.count == 0) return Value::text(TrustedText{});
+  if (steps.count == 0) return Value::text(TrustedText{}.set_markup(text.is_markup()));
   if (steps.step == 1) {
     const std::size_t begin = byte_offset(text.bytes(), static_cast<std::size_t>(steps.start));
     const std::string_view rest = std::string_view{text.bytes()}.substr(begin);
-    return Value::text(text.slice(begin, begin + byte_offset(rest, static_cast<std::size_t>(steps.count))));
+    return Value::text(text.slice(begin, begin + byte_offset(rest, static_cast<std::size_t>(steps.count))).set_markup(text.is_markup()));
   }
   std::vector<std::size_t> offsets;
   for (std::size_t at = 0; at < text.size(); at += decode_at(text.bytes(), at).bytes) offsets.push_back(at);
@@ -62,7 +63,7 @@ Value text_slice(Budget& budget, const TrustedText& text, const SliceBounds& bou
     const std::size_t at = offsets[static_cast<std::size_t>(steps.start + i * steps.step)];
     result.append_slice(text, at, at + decode_at(text.bytes(), at).bytes);
   }
-  return Value::text(std::move(result));
+  return Value::text(std::move(result.set_markup(text.is_markup())));
 }
 
 std::vector<Value> characters(Budget& budget, const TrustedText& text) {
@@ -80,19 +81,31 @@ std::vector<Value> characters(Budget& budget, const TrustedText& text) {
 const Value* find_named(const Value& object, std::string_view name) {
   if (const Dict* dict = object.as_dict()) return dict->find(name);
   if (Namespace* space = object.as_namespace()) return space->find(name);
-  return nullptr;
+  const List* list = object.as_list();
+  if (list != nullptr && list->is_group && (name == "grouper" || name == "list")) return &list->items[name == "list" ? 1 : 0];
+  const Cycler* cycler = object.as_cycler();
+  return cycler != nullptr && !cycler->joins && name == "current" ? &cycler->items[cycler->at] : nullptr;
+}
+
+Value named_element(const Value& object, std::string_view name) {
+  const Value* held = find_named(object, name);
+  if (held != nullptr) return *held;
+  const auto* method = find_method(object, name);
+  return method != nullptr ? Value::method(object, method->name) : Value::undefined();
 }
 
 }  // namespace
 
 Value subscript(Budget& budget, const Value& object, const Value& index) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
-  if (const TrustedText* name = index.as_text()) {
-    const Value* held = find_named(object, name->bytes());
+  if (const TrustedText* name = index.as_text()) return named_element(object, name->bytes());
+  if (const Dict* dict = object.as_dict()) {
+    const Value* held = is_key(index) ? dict->find(index) : nullptr;
     return held != nullptr ? *held : Value::undefined();
   }
-  const std::int64_t* number = index.as_integer();
-  if (number == nullptr) return Value::undefined();
+  const auto whole = index.whole();
+  const auto number = whole ? whole->narrow() : std::nullopt;
+  if (!number) return Value::undefined();
   if (const TrustedText* text = object.as_text()) return character(budget, *text, *number);
   const List* list = object.as_list();
   if (list == nullptr || list->form > ListForm::kRange) return Value::undefined();
@@ -100,12 +113,13 @@ Value subscript(Budget& budget, const Value& object, const Value& index) {
   return at ? list->items[*at] : Value::undefined();
 }
 
-Value attribute(const Value& object, std::string_view name) {
+Value attribute(Budget&, const Value& object, std::string_view name) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
-  if (hides_key(object, name)) {
-    fail(TemplateErrorKind::kUnsupported,
-         "'." + std::string{name} + "' is a method; call it, or write ['" + std::string{name} + "'] for the key");
+  if (is_python_attribute(object, name)) {
+    fail(TemplateErrorKind::kUnsupported, "the attribute '" + std::string{name} + "' of a " + std::string{object.type_name()} +
+                                              " is not supported; for the key of a map write ['" + std::string{name} + "']");
   }
+  if (const auto* method = find_method(object, name)) return Value::method(object, method->name);
   const Value* held = find_named(object, name);
   return held != nullptr ? *held : Value::undefined(name);
 }
@@ -126,12 +140,17 @@ Value slice(Budget& budget, const Value& object, const SliceBounds& bounds) {
 std::vector<Value> elements(Budget& budget, const Value& value) {
   if (const List* list = value.as_list()) {
     budget.charge(1 + list->items.size());
-    return list->items;
+    if (list->form != ListForm::kIterator || list->taken == 0) {
+      list->taken = list->items.size();
+      return list->items;
+    }
+    const auto begin = list->items.begin() + static_cast<std::ptrdiff_t>(std::exchange(list->taken, list->items.size()));
+    return {begin, list->items.end()};
   }
   if (const Dict* dict = value.as_dict()) {
     budget.charge(1 + dict->entries().size());
     std::vector<Value> keys;
-    for (const Dict::Entry& entry : dict->entries()) keys.push_back(Value::text(entry.key));
+    for (const Dict::Entry& entry : dict->entries()) keys.push_back(entry.key);
     return keys;
   }
   if (const TrustedText* text = value.as_text()) return characters(budget, *text);

@@ -1,5 +1,6 @@
 /// \file JSON text of template values, byte for byte as Python's json.dumps.
 #include "engine/chat/format_value.hpp"
+#include "engine/chat/operators.hpp"
 #include "engine/chat/utf8.hpp"
 
 #include <algorithm>
@@ -30,6 +31,11 @@ void append_escaped(std::string& out, char32_t c, bool ensure_ascii) {
   }
 }
 
+std::string number_text(double number) {
+  if (std::isnan(number)) return "NaN";
+  return std::isinf(number) ? (number < 0 ? "-Infinity" : "Infinity") : float_text(number);
+}
+
 class JsonWriter {
  public:
   JsonWriter(Budget& budget, const JsonStyle& style) : budget_(budget), style_(style) {}
@@ -48,8 +54,10 @@ class JsonWriter {
       put(*flag ? "true" : "false");
     } else if (const std::int64_t* whole = value.as_integer()) {
       put(std::to_string(*whole));
+    } else if (value.as_big() != nullptr) {
+      put(to_text(budget_, value).bytes());
     } else if (const double* number = value.as_number()) {
-      put(std::isnan(*number) ? "NaN" : std::isinf(*number) ? (*number < 0 ? "-Infinity" : "Infinity") : float_text(*number));
+      put(number_text(*number));
     } else {
       const Undefined* missing = value.as_undefined();
       const bool named = missing != nullptr && !missing->name.empty();
@@ -97,17 +105,24 @@ class JsonWriter {
     if (dict.entries().empty()) return put("{}");
     std::vector<const Dict::Entry*> order;
     for (const Dict::Entry& entry : dict.entries()) order.push_back(&entry);
-    const auto by_key = [](const Dict::Entry* a, const Dict::Entry* b) { return a->key.bytes() < b->key.bytes(); };
-    if (style_.sort_keys) std::sort(order.begin(), order.end(), by_key);
+    const auto by_key = [&](const Dict::Entry* a, const Dict::Entry* b) { return less(budget_, a->key, b->key); };
+    if (style_.sort_keys) std::stable_sort(order.begin(), order.end(), by_key);
     put("{"), ++level_;
     bool first = true;
     for (const Dict::Entry* entry : order) {
       separate(first);
-      write_string(entry->key.bytes());
+      write_key(entry->key);
       put(style_.key_separator);
       write(entry->value);
     }
     --level_, new_line(), put("}");
+  }
+
+  /// Keys are strings in JSON: those that are none become what they would be as values.
+  void write_key(const Value& key) {
+    if (const TrustedText* text = key.as_text()) return write_string(text->bytes());
+    if (!is_number(key) && !key.is_none()) fail_runtime("a " + std::string{key.type_name()} + " cannot be a key in JSON");
+    put("\""), write(key), put("\"");
   }
 
   Budget& budget_;

@@ -1,6 +1,7 @@
 /// \file Python's str and repr of template values.
 #include "engine/chat/format_value.hpp"
 
+#include "engine/chat/unicode_text.hpp"
 #include "engine/chat/utf8.hpp"
 
 #include <charconv>
@@ -14,14 +15,6 @@ void append_hex(std::string& out, char kind, char32_t value, int digits) {
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out.push_back("0123456789abcdef"[value >> shift & 0xF]);
 }
 
-/// The code points that repr escapes, as far as text can be expected to hold them: controls, odd blanks, format characters.
-bool prints_escaped(char32_t c) {
-  const auto in = [&](char32_t low, char32_t high) { return c >= low && c <= high; };
-  return c < 0x20 || in(0x7F, 0xA0) || c == 0xAD || in(0x600, 0x605) || c == 0x61C || c == 0x6DD || c == 0x70F || c == 0x1680 ||
-         c == 0x180E || in(0x2000, 0x200F) || in(0x2028, 0x202F) || in(0x205F, 0x206F) || c == 0x3000 || in(0xE000, 0xF8FF) ||
-         c == 0xFEFF || in(0xFFF0, 0xFFFB) || in(0xFFFE, 0xFFFF) || in(0xE0000, 0xE0FFF) || c >= 0xF0000;
-}
-
 std::string quoted(std::string_view text) {
   const char quote = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, quote);
@@ -32,7 +25,7 @@ std::string quoted(std::string_view text) {
       out.push_back('\\'), out.push_back(static_cast<char>(c.value));
     } else if (c.value == '\n' || c.value == '\r' || c.value == '\t') {
       out += c.value == '\n' ? "\\n" : c.value == '\r' ? "\\r" : "\\t";
-    } else if ((c.value & kInvalidByte) != 0 || !prints_escaped(c.value)) {
+    } else if ((c.value & kInvalidByte) != 0 || has_property(c.value, kIsPrintable)) {
       encode_to(out, c.value);
     } else if (c.value < 0x100) {
       append_hex(out, 'x', c.value, 2);
@@ -53,7 +46,8 @@ class ReprWriter {
     budget_.charge(1);
     if (const TrustedText* text = value.as_text()) {
       budget_.charge_bytes(text->size());
-      out_.append_untrusted(quoted(text->bytes()));
+      const std::string repr = quoted(text->bytes());
+      out_.append_untrusted(text->is_markup() ? "Markup(" + repr + ")" : repr);
     } else if (const List* list = value.as_list()) {
       write_list(*list, value);
     } else if (const Dict* dict = value.as_dict()) {
@@ -85,7 +79,7 @@ class ReprWriter {
     bool first = true;
     for (const Dict::Entry& entry : dict.entries()) {
       if (!std::exchange(first, false)) out_.append_untrusted(", ");
-      out_.append_untrusted(quoted(entry.key.bytes()));
+      write(entry.key);
       out_.append_untrusted(": ");
       write(entry.value);
     }
@@ -123,11 +117,38 @@ TrustedText to_text(Budget& budget, const Value& value) {
   if (value.is_none()) return TrustedText::untrusted("None");
   if (const bool* held = value.as_bool()) return TrustedText::untrusted(*held ? "True" : "False");
   if (const std::int64_t* held = value.as_integer()) return TrustedText::untrusted(std::to_string(*held));
+  if (const BigInteger* held = value.as_big()) {
+    budget.charge(1 + held->limbs() * held->limbs() / 16);
+    return TrustedText::untrusted(held->text());
+  }
   if (const double* held = value.as_number()) return TrustedText::untrusted(float_text(*held));
+  if (const Function* function = value.as_function(); function != nullptr && function->is_method) {
+    fail(TemplateErrorKind::kUnsupported, "'." + std::string{function->name} + "' is a method; call it, or write ['" +
+                                              std::string{function->name} + "'] for the key");
+  }
   if (value.as_list() == nullptr && value.as_dict() == nullptr) fail_runtime("a " + std::string{value.type_name()} + " cannot be written");
+  return to_repr(budget, value);
+}
+
+TrustedText to_repr(Budget& budget, const Value& value) {
   ReprWriter writer{budget};
   writer.write(value);
   return writer.take();
+}
+
+TrustedText to_ascii(Budget& budget, const Value& value) {
+  const TrustedText repr = to_repr(budget, value);
+  std::string out;
+  for (std::size_t at = 0; at < repr.size();) {
+    const CodePoint c = decode_at(repr.bytes(), at);
+    at += c.bytes;
+    if (c.value < 0x80) {
+      out.push_back(static_cast<char>(c.value));
+    } else {
+      append_hex(out, c.value < 0x100 ? 'x' : c.value < 0x10000 ? 'u' : 'U', c.value, c.value < 0x100 ? 2 : c.value < 0x10000 ? 4 : 8);
+    }
+  }
+  return TrustedText::untrusted(std::move(out));
 }
 
 }  // namespace kvpage::engine::chat

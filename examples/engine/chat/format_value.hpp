@@ -12,6 +12,9 @@ namespace kvpage::engine::chat {
 
 /// str(value): what an output or `~` writes. Errors: kRuntime for values without a text (iterators, namespaces, loop).
 TrustedText to_text(Budget& budget, const Value& value);
+/// repr(value) and ascii(value); nothing in them is trusted.
+TrustedText to_repr(Budget& budget, const Value& value);
+TrustedText to_ascii(Budget& budget, const Value& value);
 
 /// The arguments of json.dumps that templates use.
 struct JsonStyle {

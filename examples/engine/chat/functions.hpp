@@ -16,7 +16,7 @@ using TestFunction = bool (*)(Budget&, const Value&, const Arguments&);
 
 struct NamedFunction {
   std::string_view name;
-  ValueFunction function;
+  ValueFunction function;  ///< nullptr: Jinja has it, but it is not supported here
 };
 struct NamedTest {
   std::string_view name;
@@ -24,14 +24,16 @@ struct NamedTest {
 };
 
 /// nullptr when the name is not in the list.
-ValueFunction find_filter(std::string_view name);
-TestFunction find_test(std::string_view name);
+const NamedFunction* find_filter(std::string_view name);
+const NamedTest* find_test(std::string_view name);
 
-/// The method `name` of this receiver; nullptr when it has none. `loop.cycle` is known to the interpreter alone.
-ValueFunction find_method(const Value& receiver, std::string_view name);
-/// True when any kind of value has a method of that name.
-bool is_method_name(std::string_view name);
-/// True when Jinja would find a Python method under `receiver.name` instead of a key.
-bool hides_key(const Value& receiver, std::string_view name);
+/// The same for one that is called. Errors: kUnsupported.
+const NamedFunction& require_filter(std::string_view name);
+const NamedTest& require_test(std::string_view name);
+
+/// The method `name` of this receiver; nullptr when it has none. `loop.cycle` and the like are known to the interpreter alone.
+const NamedFunction* find_method(const Value& receiver, std::string_view name);
+/// True when Python has something under `receiver.name` that is not supported here: a key of that name would be hidden.
+bool is_python_attribute(const Value& receiver, std::string_view name);
 
 }  // namespace kvpage::engine::chat

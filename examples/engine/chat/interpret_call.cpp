@@ -11,141 +11,138 @@ Arguments Interpreter::arguments_of(const ArgumentExprs& exprs) {
   Arguments arguments;
   for (const ExprPtr& expr : exprs.positional) arguments.positional.push_back(evaluate(*expr));
   for (const auto& [name, expr] : exprs.named) arguments.named.emplace_back(name, evaluate(*expr));
+  if (exprs.more_positional != nullptr) {
+    for (Value& value : elements(budget_, evaluate(*exprs.more_positional))) arguments.positional.push_back(std::move(value));
+  }
+  if (exprs.more_named != nullptr) {
+    arguments.names_owner = evaluate(*exprs.more_named);
+    const Dict* map = arguments.names_owner.as_dict();
+    if (map == nullptr) fail_runtime("** needs a map, not " + std::string{arguments.names_owner.type_name()});
+    for (const Dict::Entry& entry : map->entries()) {
+      budget_.charge(1);
+      const TrustedText* name = entry.key.as_text();
+      if (name == nullptr) fail_runtime("the name of an argument must be a string, not " + std::string{entry.key.type_name()});
+      const auto is_same = [&](const auto& given) { return given.first == name->bytes(); };
+      if (std::any_of(arguments.named.begin(), arguments.named.end(), is_same)) fail_runtime("a call gives '" + name->bytes() + "' twice");
+      arguments.named.emplace_back(name->bytes(), entry.value);
+    }
+  }
+  if (arguments.positional.size() > kMaxArguments || arguments.named.size() > kMaxArguments) {
+    fail(TemplateErrorKind::kLimit, "a call has more than " + std::to_string(kMaxArguments) + " arguments");
+  }
   return arguments;
 }
 
-Value Interpreter::call(const Call& node, const Binding* caller) {
-  const Binding* binding = scope_->find(node.name);
-  if (binding != nullptr && binding->callable == nullptr) {
-    fail_runtime("'" + node.name + "' is no function but " + std::string{binding->value.type_name()});
+Value Interpreter::call(const Call& node, MacroObject* caller) {
+  const auto with_caller = [&] {
+    Arguments arguments = arguments_of(node.arguments);
+    if (caller != nullptr) arguments.named.emplace_back("caller", Value::of(*caller));
+    return arguments;
+  };
+  if (const auto* method = std::get_if<Attribute>(&node.callee->node)) {
+    const Value object = evaluate(*method->object);
+    return call_method(object, method->name, with_caller());
   }
-  const Arguments arguments = arguments_of(node.arguments);
-  if (binding != nullptr) return call_macro(*binding, arguments, caller);
-  if (caller != nullptr) fail_runtime("{% call %} needs a macro; '" + node.name + "' is none here");
-  return call_global(node.name, arguments);
+  const Value callee = evaluate(*node.callee);
+  return call_value(callee, with_caller());
 }
 
-Value Interpreter::call_macro(const Binding& macro, const Arguments& arguments, const Binding* caller) {
-  const Callable& callable = *macro.callable;
-  if (macro_depth_ >= kMaxDepth) fail(TemplateErrorKind::kLimit, "macros call each other more than " + std::to_string(kMaxDepth) + " deep");
-  if (arguments.positional.size() > callable.parameters.size()) {
-    fail_runtime("the macro '" + callable.name + "' takes at most " + std::to_string(callable.parameters.size()) + " arguments, not " +
-                 std::to_string(arguments.positional.size()));
+Value Interpreter::call_value(const Value& callee, const Arguments& arguments) {
+  if (const MacroObject* macro = callee.as_macro()) return call_macro(*macro, arguments);
+  if (LoopState* loop = callee.as_loop()) return recurse(*loop, arguments);
+  if (const Function* function = callee.as_function()) {
+    return function->is_method ? call_method(function->receiver, function->name, arguments) : call_global(function->name, arguments);
   }
-  Scope scope{macro.home, {}};
-  for (std::size_t i = 0; i < arguments.positional.size(); ++i) scope.names[callable.parameters[i].name] = Binding{arguments.positional[i]};
-  for (const auto& [given, value] : arguments.named) {
-    const std::string_view name = given;
-    const auto known = [&](const Parameter& parameter) { return parameter.name == name; };
-    if (std::none_of(callable.parameters.begin(), callable.parameters.end(), known)) {
-      fail_runtime("the macro '" + callable.name + "' has no parameter '" + std::string{name} + "'");
-    }
-    if (!scope.names.emplace(name, Binding{value}).second)
-      fail_runtime("the macro '" + callable.name + "' gets '" + std::string{name} + "' twice");
+  if (Cycler* joiner = callee.as_cycler(); joiner != nullptr && joiner->joins) {
+    const BoundArguments none{arguments, {}};
+    return joiner->at++ == 0 ? Value::text(TrustedText{}) : joiner->items[0];
   }
-  if (caller != nullptr) scope.names["caller"] = *caller;
-
-  Scope* const outer = std::exchange(scope_, &scope);
-  ++macro_depth_;
-  for (const Parameter& parameter : callable.parameters) {
-    if (scope.names.contains(parameter.name)) continue;
-    scope.names[parameter.name] = Binding{parameter.fallback != nullptr ? evaluate(*parameter.fallback) : Value::undefined(parameter.name)};
+  if (const Undefined* missing = callee.as_undefined()) {
+    fail_runtime(missing->name.empty() ? "an undefined value is no function"
+                                       : "the function '" + std::string{missing->name} + "' is not defined here");
   }
-  TrustedText text;
-  capture(callable.body, text);
-  --macro_depth_;
-  scope_ = outer;
-  return Value::text(std::move(text));
+  fail_runtime("a " + std::string{callee.type_name()} + " is no function");
 }
 
-Value Interpreter::eval(const MethodCall& node) {
-  const Value object = evaluate(*node.object);
-  const Arguments arguments = arguments_of(node.arguments);
-  if (const LoopState* loop = object.as_loop(); loop != nullptr && node.name == "cycle") {
-    if (arguments.positional.empty()) fail_runtime("loop.cycle needs values");
-    return arguments.positional[loop->index % arguments.positional.size()];
+Value Interpreter::call_method(const Value& object, std::string_view name, const Arguments& arguments) {
+  if (LoopState* loop = object.as_loop()) return call_loop_method(*loop, name, arguments);
+  if (Cycler* cycler = object.as_cycler(); cycler != nullptr && !cycler->joins && (name == "next" || name == "reset")) {
+    const BoundArguments none{arguments, {}};
+    const std::size_t at = cycler->at;
+    cycler->at = name == "next" ? (at + 1) % cycler->items.size() : 0;
+    return name == "next" ? cycler->items[at] : Value::none();
   }
   if (const Undefined* missing = object.as_undefined()) {
     fail_runtime(missing->name.empty() ? "an undefined value has no methods" : "'" + std::string{missing->name} + "' is undefined");
   }
-  const ValueFunction method = find_method(object, node.name);
-  if (method == nullptr) fail_runtime(std::string{object.type_name()} + " has no method '" + node.name + "'");
-  return method(budget_, object, arguments);
+  if (is_python_attribute(object, name)) fail(TemplateErrorKind::kUnsupported, "the method '" + std::string{name} + "' is not supported");
+  if (const NamedFunction* method = find_method(object, name)) return method->function(budget_, object, arguments);
+  const Value held = attribute(budget_, object, name);
+  if (held.is_undefined()) fail_runtime(std::string{object.type_name()} + " has no method '" + std::string{name} + "'");
+  return call_value(held, arguments);
+}
+
+/// Binds the arguments as Python does, except that a missing one without a default is undefined.
+Value Interpreter::call_macro(const MacroObject& macro, const Arguments& arguments) {
+  const Callable& callable = *macro.callable;
+  const std::vector<Parameter>& parameters = callable.parameters;
+  const ScopePtr scope = scope_inside(macro.home);
+  const std::size_t bound = std::min(parameters.size(), arguments.positional.size());
+  for (std::size_t i = 0; i < bound; ++i) scope->names[parameters[i].name] = arguments.positional[i];
+  if (arguments.positional.size() > bound && !callable.reads_varargs) {
+    fail_runtime("the macro '" + callable.name + "' takes at most " + std::to_string(parameters.size()) + " arguments, not " +
+                 std::to_string(arguments.positional.size()));
+  }
+  std::vector<Dict::Entry> others;
+  for (const auto& [given, value] : arguments.named) {
+    const std::string_view name = given;
+    const auto is_named = [&](const Parameter& parameter) { return parameter.name == name; };
+    const auto at = std::find_if(parameters.begin() + static_cast<std::ptrdiff_t>(bound), parameters.end(), is_named);
+    if (at != parameters.end()) {
+      scope->names[at->name] = value;
+    } else if (name == "caller" && callable.reads_caller) {
+      scope->names["caller"] = value;
+    } else if (callable.reads_kwargs) {
+      others.push_back({Value::text(std::string{name}), value});
+    } else {
+      fail_runtime("the macro '" + callable.name + "' has no parameter '" + std::string{name} + "' left to fill");
+    }
+  }
+  if (callable.reads_caller) scope->names.try_emplace("caller", Value::undefined("caller"));
+  if (callable.reads_kwargs) scope->names["kwargs"] = Value::dict(std::move(others));
+  if (callable.reads_varargs) {
+    const auto rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(bound);
+    scope->names["varargs"] = Value::list({rest, arguments.positional.end()}, ListForm::kTuple);
+  }
+  return expand_macro(callable, scope);
+}
+
+Value Interpreter::expand_macro(const Callable& callable, const ScopePtr& scope) {
+  if (macro_depth_ >= kMaxDepth) fail(TemplateErrorKind::kLimit, "macros call each other more than " + std::to_string(kMaxDepth) + " deep");
+  const Inside inside{*this, scope};
+  ++macro_depth_;
+  for (const Parameter& parameter : callable.parameters) {
+    if (scope->names.contains(parameter.name)) continue;
+    Value value = parameter.fallback != nullptr ? evaluate(*parameter.fallback) : Value::undefined(parameter.name);
+    scope->names[parameter.name] = std::move(value);
+  }
+  TrustedText text;
+  capture(callable.body, text);
+  --macro_depth_;
+  return Value::text(std::move(text));
 }
 
 Value Interpreter::call_global(std::string_view name, const Arguments& arguments) {
   if (name == "range") return make_range(arguments);
   if (name == "namespace") return make_namespace(arguments);
   if (name == "strftime_now") return strftime_now(arguments);
-  if (name == "dict") {
-    if (!arguments.positional.empty()) fail(TemplateErrorKind::kUnsupported, "dict() of a value is not supported");
-    std::vector<Dict::Entry> entries;
-    for (const auto& [key, value] : arguments.named) entries.push_back({TrustedText::trusted(std::string{key}), value});
-    return Value::dict(std::move(entries));
-  }
+  if (name == "dict") return make_dict(arguments);
+  if (name == "cycler" || name == "joiner") return make_cycler(arguments, name == "joiner");
   if (name == "raise_exception") {
     const BoundArguments bound{arguments, {"message"}, 1};
     fail(TemplateErrorKind::kRaised, to_text(budget_, *bound[0]).bytes());
   }
-  fail_runtime("the function '" + std::string{name} + "' is not defined here");
-}
-
-Value Interpreter::make_range(const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"first", "second", "step"}, 1};
-  const bool one = bound[1] == nullptr;
-  const std::int64_t start = one ? 0 : bound.integer(0, 0), stop = bound.integer(one ? 0 : 1, 0), step = bound.integer(2, 1);
-  if (step == 0) fail_runtime("a range has step zero");
-  std::vector<Value> items;
-  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(items.size()) >= kMaxRange) {
-      fail(TemplateErrorKind::kLimit, "a range of more than " + std::to_string(kMaxRange) + " elements");
-    }
-    items.push_back(Value::integer(i));
-    if (__builtin_add_overflow(i, step, &i)) break;
-  }
-  budget_.charge(1 + items.size());
-  return Value::list(std::move(items), ListForm::kRange);
-}
-
-Value Interpreter::make_namespace(const Arguments& arguments) {
-  Namespace& space = namespaces_.emplace_back();
-  for (const Value& value : arguments.positional) {
-    if (value.as_dict() == nullptr) fail_runtime("namespace() needs maps or named values, not " + std::string{value.type_name()});
-    budget_.charge(1 + value.as_dict()->entries().size());
-    for (const Dict::Entry& entry : value.as_dict()->entries()) space.set(entry.key.bytes(), entry.value);
-  }
-  for (const auto& [name, value] : arguments.named) space.set(name, value);
-  return Value::of(space);
-}
-
-Value Interpreter::strftime_now(const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"format"}, 1};
-  const TrustedText* format = bound.text(0);
-  if (format == nullptr) fail_runtime("strftime_now needs a format");
-  if (!inputs_.local_time) fail_runtime("strftime_now needs the time, which this caller does not give");
-  budget_.charge_bytes(format->size());
-  return Value::text(format_time(format->bytes(), inputs_.local_time()));
-}
-
-std::string format_time(std::string_view format, const std::tm& time) {
-  constexpr std::string_view kConversions = "aAbBdHIjmMpSyYeFTDR%";
-  std::string out;
-  for (std::size_t at = 0; at < format.size(); ++at) {
-    if (format[at] != '%') {
-      out.push_back(format[at]);
-      continue;
-    }
-    std::size_t letter = at + 1;
-    if (letter < format.size() && format[letter] == '-') ++letter;  // no leading zero
-    if (letter >= format.size() || kConversions.find(format[letter]) == std::string_view::npos) {
-      fail(TemplateErrorKind::kUnsupported, "the time format '" + std::string{format.substr(at, 3)} + "' is not supported");
-    }
-    const std::string one{format.substr(at, letter - at + 1)};
-    char buffer[64];
-    out.append(buffer, std::strftime(buffer, sizeof buffer, one.c_str(), &time));
-    at = letter;
-  }
-  return out;
+  fail(TemplateErrorKind::kUnsupported, "the function '" + std::string{name} + "' is not supported");
 }
 
 }  // namespace kvpage::engine::chat

@@ -2,7 +2,8 @@
 #include "engine/chat/format_value.hpp"
 #include "engine/chat/interpreter.hpp"
 #include "engine/chat/operators.hpp"
-#include "engine/chat/parser.hpp"
+
+#include <limits>
 
 namespace kvpage::engine::chat {
 
@@ -18,11 +19,8 @@ Value Interpreter::evaluate(const Expr& expr) {
 }
 
 Value Interpreter::eval(const Name& node) {
-  const Binding* binding = scope_->find(node.name);
-  if (binding == nullptr ? is_global_function(node.name) : binding->callable != nullptr) {
-    fail(TemplateErrorKind::kUnsupported, "the function '" + node.name + "' can only be called");
-  }
-  return binding != nullptr ? binding->value : Value::undefined(node.name);
+  const Value* held = scope_->find(node.name);
+  return held != nullptr ? *held : Value::undefined(node.name);
 }
 
 Value Interpreter::eval(const ListLiteral& node) {
@@ -34,10 +32,8 @@ Value Interpreter::eval(const ListLiteral& node) {
 Value Interpreter::eval(const DictLiteral& node) {
   std::vector<Dict::Entry> entries;
   for (const auto& [key_expr, value_expr] : node.entries) {
-    const Value key = evaluate(*key_expr);
-    if (key.as_text() == nullptr)
-      fail(TemplateErrorKind::kUnsupported, "a map key that is no string but " + std::string{key.type_name()} + " is not supported");
-    entries.push_back({*key.as_text(), evaluate(*value_expr)});
+    Value key = evaluate(*key_expr);
+    entries.push_back({std::move(key), evaluate(*value_expr)});
   }
   return Value::dict(std::move(entries));
 }
@@ -83,14 +79,19 @@ Value Interpreter::eval(const Conditional& node) {
 
 Value Interpreter::eval(const Attribute& node) {
   const Value object = evaluate(*node.object);
-  LoopState* loop = object.as_loop();
-  return loop != nullptr ? loop_attribute(*loop, node.name) : attribute(object, node.name);
+  if (LoopState* loop = object.as_loop()) return loop_attribute(*loop, node.name);
+  if (const MacroObject* macro = object.as_macro()) {
+    if (node.name == "name") return Value::text(macro->callable->name);
+    fail(TemplateErrorKind::kUnsupported, "the attribute '" + node.name + "' of a macro is not supported");
+  }
+  return attribute(budget_, object, node.name);
 }
 
 Value Interpreter::eval(const Subscript& node) {
   const Value object = evaluate(*node.object);
   const Value index = evaluate(*node.index);
-  if (object.as_loop() != nullptr) fail(TemplateErrorKind::kUnsupported, "loop[...] is not supported; write loop.name");
+  if (LoopState* loop = object.as_loop(); loop != nullptr && index.as_text() != nullptr)
+    return loop_attribute(*loop, index.as_text()->bytes());
   return subscript(budget_, object, index);
 }
 
@@ -99,8 +100,10 @@ Value Interpreter::eval(const Slice& node) {
   const auto bound = [&](const ExprPtr& expr) -> std::optional<std::int64_t> {
     const Value value = expr != nullptr ? evaluate(*expr) : Value::none();
     if (value.is_none()) return std::nullopt;
-    if (value.as_integer() == nullptr) fail_runtime("a slice needs integers, not " + std::string{value.type_name()});
-    return *value.as_integer();
+    const auto whole = value.whole();
+    if (!whole) fail_runtime("a slice needs integers, not " + std::string{value.type_name()});
+    return whole->narrow().value_or(whole->is_negative() ? std::numeric_limits<std::int64_t>::min()
+                                                         : std::numeric_limits<std::int64_t>::max());
   };
   SliceBounds bounds;
   bounds.start = bound(node.start);
@@ -111,17 +114,14 @@ Value Interpreter::eval(const Slice& node) {
 
 Value Interpreter::eval(const FilterCall& node) {
   const Value operand = evaluate(*node.operand);
-  return node.function(budget_, operand, arguments_of(node.arguments));
+  const Arguments arguments = arguments_of(node.arguments);
+  return require_filter(node.name).function(budget_, operand, arguments);
 }
 
 Value Interpreter::eval(const TestCall& node) {
-  const auto* name = std::get_if<Name>(&node.operand->node);
-  if (name != nullptr && (node.name == "defined" || node.name == "undefined" || node.name == "callable")) {
-    const Binding* binding = scope_->find(name->name);
-    if (binding == nullptr ? is_global_function(name->name) : binding->callable != nullptr) return Value::boolean(node.name != "undefined");
-  }
   const Value operand = evaluate(*node.operand);
-  return Value::boolean(node.function(budget_, operand, arguments_of(node.arguments)));
+  const Arguments arguments = arguments_of(node.arguments);
+  return Value::boolean(require_test(node.name).function(budget_, operand, arguments));
 }
 
 }  // namespace kvpage::engine::chat

@@ -9,7 +9,11 @@
 namespace kvpage::engine::chat {
 
 Interpreter::Interpreter(const ChatInputs& inputs) : inputs_(inputs) {
-  const auto define = [&](std::string_view name, Value value) { globals_.names[name] = Binding{std::move(value)}; };
+  const ScopePtr globals = scope_inside(nullptr);
+  const auto define = [&](std::string_view name, Value value) { globals->names[name] = std::move(value); };
+  for (const std::string_view name : {"cycler", "dict", "joiner", "lipsum", "namespace", "raise_exception", "range", "strftime_now"}) {
+    define(name, Value::function(name));
+  }
   define("messages", with_trusted_roles(inputs.messages));
   define("tools", inputs.tools);
   define("documents", Value::none());
@@ -17,11 +21,10 @@ Interpreter::Interpreter(const ChatInputs& inputs) : inputs_(inputs) {
   define("bos_token", Value::text(TrustedText::trusted(inputs.bos_token)));
   define("eos_token", Value::text(TrustedText::trusted(inputs.eos_token)));
   for (const auto& [name, value] : inputs.arguments) define(name, value);
+  root_ = scope_ = scope_inside(globals);
 }
 
 TrustedText Interpreter::run(const Program& program) {
-  Scope scope{&globals_, {}};
-  scope_ = &scope;
   run_block(program.body);
   return std::move(output_);
 }
@@ -59,76 +62,40 @@ Interpreter::Flow Interpreter::run(const If& node) {
   return run_block(node.otherwise);
 }
 
-/// Lets the next element of the source that passes the filter through; false when there is none.
-bool Interpreter::pull(LoopState& loop) {
-  while (loop.next < loop.source.size()) {
-    budget_.charge(1);
-    const Value& item = loop.source[loop.next++];
-    if (loop.node->filter != nullptr) {
-      Scope scope{loop.outer, {}};
-      assign(scope, loop.node->target, item);
-      Scope* const before = std::exchange(scope_, &scope);
-      const bool passes = evaluate(*loop.node->filter).truthy();
-      scope_ = before;
-      if (!passes) continue;
-    }
-    loop.passed.push_back(item);
-    return true;
-  }
-  return false;
-}
-
-Interpreter::Flow Interpreter::run(const For& node) {
-  LoopState& loop = loops_.emplace_back(LoopState{&node, scope_, elements(budget_, evaluate(*node.iterable)), 0, {}, 0});
-  Scope* const outer = scope_;
-  bool ran = false;
-  while (loop.index < loop.passed.size() || pull(loop)) {
-    ran = true;
-    Scope scope{outer, {}};
-    assign(scope, node.target, loop.passed[loop.index]);
-    scope.names["loop"] = Binding{Value::of(loop)};
-    scope_ = &scope;
-    const Flow flow = run_block(node.body);
-    scope_ = outer;
-    if (flow == Flow::kBreak) break;
-    ++loop.index;
-  }
-  loop.source.clear();
-  loop.source.shrink_to_fit();
-  if (ran) return Flow::kNext;
-  Scope scope{outer, {}};
-  scope_ = &scope;
-  const Flow flow = run_block(node.otherwise);
-  scope_ = outer;
-  return flow;
-}
-
 Interpreter::Flow Interpreter::run(const Scoped& node) {
-  Scope scope{scope_, {}};
-  Scope* const outer = std::exchange(scope_, &scope);
-  const Flow flow = run_block(node.body);
-  scope_ = outer;
-  return flow;
+  const ScopePtr inner = scope_inside(scope_);
+  for (const auto& [target, value] : node.names) assign(*inner, target, evaluate(*value));
+  const Inside inside{*this, inner};
+  return run_block(node.body);
+}
+
+Interpreter::Flow Interpreter::run(const NamedBlock& node) {
+  const Inside inside{*this, scope_inside(root_)};
+  return run_block(node.body);
+}
+
+Interpreter::Flow Interpreter::run(const UnsupportedTag& node) {
+  fail(TemplateErrorKind::kUnsupported, "the tag {% " + node.name + " %} is not supported");
 }
 
 void Interpreter::assign(Scope& scope, const Target& target, const Value& value) {
   if (!target.attribute.empty()) {
-    const Binding* binding = scope.find(target.names[0]);
-    Namespace* space = binding != nullptr ? binding->value.as_namespace() : nullptr;
-    if (space == nullptr) fail_runtime("'" + target.names[0] + "' is no namespace: its attributes cannot be set");
+    const Value* held = scope.find(target.name);
+    Namespace* space = held != nullptr ? held->as_namespace() : nullptr;
+    if (space == nullptr) fail_runtime("'" + target.name + "' is no namespace: its attributes cannot be set");
     budget_.charge(1 + space->attributes.size());
     space->set(target.attribute, value);
     return;
   }
   if (!target.unpacks) {
-    scope.names[target.names[0]] = Binding{value};
+    scope.names[target.name] = value;
     return;
   }
-  const std::vector<Value> parts = elements(budget_, value);
-  if (parts.size() != target.names.size()) {
-    fail_runtime("cannot unpack " + std::to_string(parts.size()) + " values into " + std::to_string(target.names.size()) + " names");
+  const std::vector<Value> values = elements(budget_, value);
+  if (values.size() != target.parts.size()) {
+    fail_runtime("cannot unpack " + std::to_string(values.size()) + " values into " + std::to_string(target.parts.size()) + " names");
   }
-  for (std::size_t i = 0; i < parts.size(); ++i) scope.names[target.names[i]] = Binding{parts[i]};
+  for (std::size_t i = 0; i < values.size(); ++i) assign(scope, target.parts[i], values[i]);
 }
 
 Interpreter::Flow Interpreter::run(const Set& node) {
@@ -144,44 +111,33 @@ Interpreter::Flow Interpreter::capture(const Block& block, TrustedText& text) {
 }
 
 Interpreter::Flow Interpreter::run(const SetBlock& node) {
+  const ScopePtr outer = scope_;
+  const Inside inside{*this, scope_inside(outer)};
   TrustedText text;
   if (const Flow flow = capture(node.body, text); flow != Flow::kNext) return flow;
   captured_ = Value::text(std::move(text));
-  assign(*scope_, node.target, evaluate(*node.value));
+  assign(*outer, node.target, evaluate(*node.value));
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::run(const FilterBlock& node) {
+  const Inside inside{*this, scope_inside(scope_)};
+  TrustedText text;
+  if (const Flow flow = capture(node.body, text); flow != Flow::kNext) return flow;
+  captured_ = Value::text(std::move(text));
+  out_->append(to_text(budget_, evaluate(*node.value)));
   return Flow::kNext;
 }
 
 Interpreter::Flow Interpreter::run(const Macro& node) {
-  scope_->names[node.callable.name] = Binding{Value{}, &node.callable, scope_};
+  scope_->names[node.callable.name] = Value::of(macros_.emplace_back(MacroObject{&node.callable, scope_}));
   return Flow::kNext;
 }
 
 Interpreter::Flow Interpreter::run(const CallBlock& node) {
-  const Binding caller{Value{}, &node.caller, scope_};
+  MacroObject& caller = macros_.emplace_back(MacroObject{&node.caller, scope_});
   out_->append(to_text(budget_, call(std::get<Call>(node.call->node), &caller)));
   return Flow::kNext;
-}
-
-Value Interpreter::loop_attribute(LoopState& loop, std::string_view name) {
-  const auto number = [](std::size_t value) { return Value::integer(static_cast<std::int64_t>(value)); };
-  const auto has_next = [&] { return loop.index + 1 < loop.passed.size() || pull(loop); };
-  const auto total = [&] {
-    while (pull(loop)) {
-    }
-    return loop.passed.size();
-  };
-  if (name == "index0") return number(loop.index);
-  if (name == "index") return number(loop.index + 1);
-  if (name == "first") return Value::boolean(loop.index == 0);
-  if (name == "last") return Value::boolean(!has_next());
-  if (name == "length") return number(total());
-  if (name == "revindex") return number(total() - loop.index);
-  if (name == "revindex0") return number(total() - loop.index - 1);
-  if (name == "depth") return number(1);  // deeper only in recursive loops, which are not supported
-  if (name == "depth0") return number(0);
-  if (name == "previtem") return loop.index > 0 ? loop.passed[loop.index - 1] : Value::undefined("previtem");
-  if (name == "nextitem") return has_next() ? loop.passed[loop.index + 1] : Value::undefined("nextitem");
-  fail(TemplateErrorKind::kUnsupported, "loop." + std::string{name} + " is not supported");
 }
 
 }  // namespace kvpage::engine::chat

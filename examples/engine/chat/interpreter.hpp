@@ -10,41 +10,46 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvpage::engine::chat {
 
 struct Scope;
 
-/// What a name stands for: a value, or a macro together with the scope that it was defined in.
-struct Binding {
-  Value value;
-  const Callable* callable = nullptr;
-  Scope* home = nullptr;
-};
-
 /// One level of names. Macros see the names of the place where they are written, not of the place that calls them.
 struct Scope {
-  Scope* parent = nullptr;
-  std::map<std::string_view, Binding, std::less<>> names;
+  std::shared_ptr<const Scope> parent;
+  std::map<std::string_view, Value, std::less<>> names;
 
-  const Binding* find(std::string_view name) const {
-    for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
+  const Value* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
       if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
     }
     return nullptr;
   }
 };
+using ScopePtr = std::shared_ptr<Scope>;
+
+/// A macro or `caller` as a value, together with the scope that it was defined in. Owned by the rendering.
+struct MacroObject {
+  const Callable* callable;
+  ScopePtr home;
+};
 
 /// A running loop. Elements pass the loop's filter one by one, as late as possible: a body may change what the filter sees.
 struct LoopState {
   const For* node = nullptr;
-  Scope* outer = nullptr;
+  ScopePtr outer;  ///< empty after the loop
+  std::size_t depth = 0;
   std::vector<Value> source;
-  std::size_t next = 0;       ///< first element of `source` that the filter has not seen
-  std::vector<Value> passed;  ///< elements that passed it
-  std::size_t index = 0;      ///< of the current one in `passed`
+  std::size_t next = 0;            ///< first element of `source` that the filter has not seen
+  std::vector<Value> passed;       ///< elements that passed it
+  std::size_t index = 0;           ///< of the current one in `passed`
+  std::optional<Value> last_seen;  ///< arguments of the last loop.changed
 };
 
 /// Lives for one rendering. Errors: TemplateFailure with the line of the innermost node.
@@ -55,7 +60,8 @@ class Interpreter {
 
  private:
   enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
-  class Level;  // counts one evaluation level while it lives
+  class Level;   // counts one evaluation level while it lives
+  class Inside;  // makes a new scope the current one while it lives
 
   // interpret_statement.cpp
   Flow run_block(const Block& block);
@@ -67,14 +73,22 @@ class Interpreter {
   Flow run(const SetBlock& node);
   Flow run(const Macro& node);
   Flow run(const CallBlock& node);
+  Flow run(const FilterBlock& node);
   Flow run(const Scoped& node);
+  Flow run(const NamedBlock& node);
+  Flow run(const UnsupportedTag& node);
   Flow run(const Break&) { return Flow::kBreak; }
   Flow run(const Continue&) { return Flow::kContinue; }
   /// Runs `block` with its output collected in `text`.
   Flow capture(const Block& block, TrustedText& text);
   void assign(Scope& scope, const Target& target, const Value& value);
+
+  // interpret_loop.cpp
+  Flow run_loop(const For& node, const ScopePtr& outer, std::vector<Value> items, std::size_t depth);
   bool pull(LoopState& loop);
   Value loop_attribute(LoopState& loop, std::string_view name);
+  Value call_loop_method(LoopState& loop, std::string_view name, const Arguments& arguments);
+  Value recurse(LoopState& loop, const Arguments& arguments);
 
   // interpret_expression.cpp
   Value evaluate(const Expr& expr);
@@ -99,24 +113,32 @@ class Interpreter {
 
   // interpret_call.cpp
   Value eval(const Call& node) { return call(node, nullptr); }
-  Value eval(const MethodCall& node);
   Arguments arguments_of(const ArgumentExprs& exprs);
-  Value call(const Call& node, const Binding* caller);
-  Value call_macro(const Binding& macro, const Arguments& arguments, const Binding* caller);
+  Value call(const Call& node, MacroObject* caller);
+  Value call_value(const Value& callee, const Arguments& arguments);
+  Value call_method(const Value& object, std::string_view name, const Arguments& arguments);
+  Value call_macro(const MacroObject& macro, const Arguments& arguments);
+  Value expand_macro(const Callable& callable, const ScopePtr& scope);
   Value call_global(std::string_view name, const Arguments& arguments);
+
+  // interpret_global.cpp
   Value make_range(const Arguments& arguments);
+  Value make_dict(const Arguments& arguments);
   Value make_namespace(const Arguments& arguments);
+  Value make_cycler(const Arguments& arguments, bool joins);
   Value strftime_now(const Arguments& arguments);
 
   const ChatInputs& inputs_;
   Budget budget_;
-  Scope globals_;
-  Scope* scope_ = &globals_;
+  ScopePtr root_;
+  ScopePtr scope_;
   TrustedText output_;
   TrustedText* out_ = &output_;
   Value captured_;
   std::deque<Namespace> namespaces_;  // owned here, so that references among them cannot leak
   std::deque<LoopState> loops_;
+  std::deque<MacroObject> macros_;
+  std::deque<Cycler> cyclers_;
   int macro_depth_ = 0;
   int level_ = 0;
 };
@@ -134,6 +156,20 @@ class Interpreter::Level {
  private:
   int& level_;
 };
+
+class Interpreter::Inside {
+ public:
+  Inside(Interpreter& interpreter, ScopePtr scope) : current_(interpreter.scope_), before_(std::exchange(current_, std::move(scope))) {}
+  ~Inside() { current_ = std::move(before_); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  ScopePtr& current_;
+  ScopePtr before_;
+};
+
+inline ScopePtr scope_inside(const ScopePtr& outer) { return std::make_shared<Scope>(Scope{outer, {}}); }
 
 /// `time` as `format` says: the conversions that Python's strftime has in the C locale. Errors: kUnsupported for others.
 std::string format_time(std::string_view format, const std::tm& time);

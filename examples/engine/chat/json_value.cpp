@@ -5,52 +5,89 @@
 
 #include <nlohmann/json.hpp>
 
-#include <limits>
-
 namespace kvpage::engine {
 namespace {
 
 using chat::Value;
+using Json = nlohmann::ordered_json;
 
-Value convert(const nlohmann::ordered_json& json, int level) {
-  using Type = nlohmann::ordered_json::value_t;
-  if (level > chat::kMaxDepth) {
-    chat::fail(TemplateErrorKind::kLimit, "JSON nests deeper than " + std::to_string(chat::kMaxDepth) + " levels");
+/// Takes the events of a JSON text. Integers keep every digit.
+class ValueBuilder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return put(Value::none()); }
+  bool boolean(bool value) override { return put(Value::boolean(value)); }
+  bool number_integer(std::int64_t value) override { return put(Value::integer(value)); }
+  bool number_unsigned(std::uint64_t value) override { return put(whole(std::to_string(value))); }
+  bool number_float(double value, const std::string& text) override {
+    return put(text.find_first_of(".eE") == std::string::npos ? whole(text) : Value::number(value));
   }
-  switch (json.type()) {
-    case Type::null: return Value::none();
-    case Type::boolean: return Value::boolean(json.get<bool>());
-    case Type::number_integer: return Value::integer(json.get<std::int64_t>());
-    case Type::number_float: return Value::number(json.get<double>());
-    case Type::string: return Value::text(json.get_ref<const std::string&>());
-    case Type::number_unsigned: {
-      const auto number = json.get<std::uint64_t>();
-      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        chat::fail_runtime("the JSON integer " + std::to_string(number) + " does not fit 64 signed bits");
-      }
-      return Value::integer(static_cast<std::int64_t>(number));
+  bool string(std::string& value) override { return put(Value::text(value)); }
+  bool binary(Json::binary_t&) override { chat::fail_runtime("JSON has no binary values"); }
+  bool key(std::string& value) override { return open_.back().keys.push_back(value), true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+
+  bool end_object() override {
+    std::vector<chat::Dict::Entry> entries;
+    for (std::size_t i = 0; i < open_.back().keys.size(); ++i) {
+      entries.push_back({Value::text(std::move(open_.back().keys[i])), std::move(open_.back().items[i])});
     }
-    case Type::array: {
-      std::vector<Value> items;
-      for (const auto& item : json) items.push_back(convert(item, level + 1));
-      return Value::list(std::move(items));
-    }
-    case Type::object: {
-      std::vector<chat::Dict::Entry> entries;
-      for (const auto& [key, item] : json.items()) entries.push_back({chat::TrustedText::untrusted(key), convert(item, level + 1)});
-      return Value::dict(std::move(entries));
-    }
-    case Type::binary:
-    case Type::discarded: break;
+    open_.pop_back();
+    return put(Value::dict(std::move(entries)));
   }
-  chat::fail_runtime("a JSON value of type " + std::string{json.type_name()} + " has no meaning in a template");
-}
+
+  bool end_array() override {
+    Value list = Value::list(std::move(open_.back().items));
+    open_.pop_back();
+    return put(std::move(list));
+  }
+
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
+    chat::fail(TemplateErrorKind::kSyntax, "invalid JSON at byte " + std::to_string(at) + ": " + error.what());
+  }
+
+  Value take() { return std::move(root_); }
+
+ private:
+  struct Container {
+    std::vector<std::string> keys;  // empty for an array
+    std::vector<Value> items;
+  };
+
+  static Value whole(const std::string& text) {
+    const bool negative = text.starts_with('-');
+    const auto size = chat::BigInteger::parse(std::string_view{text}.substr(negative ? 1 : 0), 10);
+    return Value::integer(negative ? -*size : *size);
+  }
+
+  bool open() {
+    if (open_.size() >= static_cast<std::size_t>(chat::kMaxDepth)) {
+      chat::fail(TemplateErrorKind::kLimit, "JSON nests deeper than " + std::to_string(chat::kMaxDepth) + " levels");
+    }
+    open_.emplace_back();
+    return true;
+  }
+
+  bool put(Value value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else {
+      open_.back().items.push_back(std::move(value));
+    }
+    return true;
+  }
+
+  std::vector<Container> open_;
+  Value root_;
+};
 
 }  // namespace
 
-Expected<chat::Value, TemplateError> template_value(const nlohmann::ordered_json& json) {
+Expected<chat::Value, TemplateError> template_value(std::string_view json) {
   try {
-    return convert(json, 1);
+    ValueBuilder builder;
+    Json::sax_parse(json.begin(), json.end(), &builder);
+    return builder.take();
   } catch (chat::TemplateFailure& failure) {
     return Unexpected{std::move(failure.error)};
   }

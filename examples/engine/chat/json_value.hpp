@@ -6,12 +6,12 @@
 
 #include <kvpage/base/expected.hpp>
 
-#include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 namespace kvpage::engine {
 
-/// The same value for templates; maps keep the order of their keys.
-/// Errors: kLimit when lists and maps nest deeper than chat::kMaxDepth; kRuntime for an integer beyond 64 signed bits.
-[[nodiscard]] Expected<chat::Value, TemplateError> template_value(const nlohmann::ordered_json& json);
+/// The value that a JSON text describes; maps keep the order of their keys, integers every digit.
+/// Errors: kSyntax for what is no JSON or a number beyond 1.8e308; kLimit when lists and maps nest deeper than chat::kMaxDepth.
+[[nodiscard]] Expected<chat::Value, TemplateError> template_value(std::string_view json);
 
 }  // namespace kvpage::engine

@@ -19,5 +19,7 @@ inline constexpr int kMaxEvalDepth = 400;
 /// map('map', 'map', ...) calls itself once per argument.
 inline constexpr std::size_t kMaxArguments = 64;
 inline constexpr std::int64_t kMaxRange = 10'000;
+/// 32-bit limbs of an integer: 4,296 decimal digits; Python writes at most 4,300.
+inline constexpr std::size_t kMaxIntegerLimbs = 446;
 
 }  // namespace kvpage::engine::chat

@@ -1,48 +1,93 @@
-/// \file Filters that make or change numbers: abs, float, int, round.
+/// \file Filters and methods of numbers.
 #include "engine/chat/function_lists.hpp"
 
 #include "engine/chat/format_value.hpp"
 #include "engine/chat/operators.hpp"
 #include "engine/chat/text_ops.hpp"
+#include "engine/chat/utf8.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 namespace kvpage::engine::chat {
 namespace {
 
-/// Python's int(text, base) and float(text): blanks around, one sign, digits; no underscores.
+/// The text of a number without blanks around, decimal digits of every script as ASCII; underscores between digits are dropped.
+/// nullopt for what cannot be a number.
 std::optional<std::string> number_digits(Budget& budget, const TrustedText& text) {
-  const std::string digits = trimmed(budget, text, Side::kBoth, nullptr).bytes();
-  if (digits.starts_with("+-") || digits.starts_with("--")) return std::nullopt;
-  return digits.starts_with('+') ? digits.substr(1) : digits;
+  const TrustedText bare = trimmed(budget, text, Side::kBoth, nullptr);
+  std::string out;
+  for (std::size_t at = 0; at < bare.size();) {
+    const CodePoint c = decode_at(bare.bytes(), at);
+    at += c.bytes;
+    if (c.value < 0x80) {
+      out.push_back(static_cast<char>(c.value));
+    } else if (has_property(c.value, kIsDecimal)) {
+      out.push_back(static_cast<char>('0' + digit_of(c.value)));
+    } else {
+      return std::nullopt;
+    }
+  }
+  const auto is_alnum = [&](std::size_t at) { return at < out.size() && std::isalnum(static_cast<unsigned char>(out[at])) != 0; };
+  for (std::size_t at = out.find('_'); at != std::string::npos; at = out.find('_', at)) {
+    if (at == 0 || !is_alnum(at - 1) || !is_alnum(at + 1)) return std::nullopt;
+    out.erase(at, 1);
+  }
+  return out;
 }
 
 std::optional<double> parsed_float(Budget& budget, const TrustedText& text) {
-  const auto digits = number_digits(budget, text);
+  auto digits = number_digits(budget, text);
+  if (!digits) return std::nullopt;
+  const bool negative = digits->starts_with('-');
+  if (negative || digits->starts_with('+')) digits->erase(0, 1);
+  std::transform(digits->begin(), digits->end(), digits->begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   double value = 0.0;
-  if (!digits || digits->empty()) return std::nullopt;
-  const auto result = std::from_chars(digits->data(), digits->data() + digits->size(), value);
-  if (result.ec == std::errc::result_out_of_range) fail_runtime("the number " + *digits + " is out of range");
-  return result.ec == std::errc{} && result.ptr == digits->data() + digits->size() ? std::optional{value} : std::nullopt;
+  if (*digits == "inf" || *digits == "infinity") {
+    value = std::numeric_limits<double>::infinity();
+  } else if (*digits == "nan") {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    const bool starts_as_number = !digits->empty() && (std::isdigit(static_cast<unsigned char>((*digits)[0])) != 0 || (*digits)[0] == '.');
+    const auto result = std::from_chars(digits->data(), digits->data() + digits->size(), value);
+    if (!starts_as_number || result.ec == std::errc::invalid_argument || result.ptr != digits->data() + digits->size()) return std::nullopt;
+    if (result.ec == std::errc::result_out_of_range) value = std::strtod(digits->c_str(), nullptr);  // infinite or zero
+  }
+  return negative ? -value : value;
 }
 
-std::optional<std::int64_t> parsed_integer(Budget& budget, const TrustedText& text, int base) {
-  const auto digits = number_digits(budget, text);
-  std::int64_t value = 0;
-  if (!digits || digits->empty()) return std::nullopt;
-  const auto result = std::from_chars(digits->data(), digits->data() + digits->size(), value, base);
-  if (result.ec == std::errc::result_out_of_range) fail_runtime("the integer " + *digits + " exceeds 64 bits");
-  return result.ec == std::errc{} && result.ptr == digits->data() + digits->size() ? std::optional{value} : std::nullopt;
+/// Python's int(text, base), 0 for the base that the prefix says. nullopt where Python refuses it.
+std::optional<BigInteger> parsed_integer(Budget& budget, const TrustedText& text, std::int64_t base) {
+  auto digits = number_digits(budget, text);
+  if (!digits || (base != 0 && (base < 2 || base > 36))) return std::nullopt;
+  const bool negative = digits->starts_with('-');
+  if (negative || digits->starts_with('+')) digits->erase(0, 1);
+  const char letter = digits->size() > 2 && (*digits)[0] == '0' ? static_cast<char>((*digits)[1] | 0x20) : '\0';
+  const std::int64_t prefixed = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+  if (prefixed != 0 && (base == 0 || base == prefixed)) {
+    digits->erase(0, 2);
+    base = prefixed;
+  } else if (base == 0) {
+    if (digits->size() > 1 && (*digits)[0] == '0' && digits->find_first_not_of('0') != std::string::npos) return std::nullopt;
+    base = 10;
+  }
+  budget.charge(1 + digits->size() * std::min<std::size_t>(digits->size() / 9, kMaxIntegerLimbs) / 16);
+  const auto parsed = BigInteger::parse(*digits, static_cast<unsigned>(base));
+  return parsed && negative ? -*parsed : parsed;
 }
 
-std::int64_t whole_part(double value) {
-  if (!(std::abs(value) < 9.2e18)) fail_runtime("the number " + float_text(value) + " does not fit an integer");
-  return static_cast<std::int64_t>(value);
+BigInteger whole_part(double value) {
+  if (!std::isfinite(value)) fail_runtime("the number " + float_text(value) + " does not fit an integer");
+  return BigInteger::truncated(value);
 }
 
 Value abs_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments none{arguments, {}};
+  if (const double* number = self.as_number()) return Value::number(std::abs(*number));
   const bool negative = less(budget, self, Value::integer(0));
   return negate(self, negative);
 }
@@ -50,17 +95,15 @@ Value abs_filter(Budget& budget, const Value& self, const Arguments& arguments) 
 Value int_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"default", "base"}};
   const Value fallback = bound[0] != nullptr ? *bound[0] : Value::integer(0);
-  const std::int64_t base = bound.integer(1, 10);
-  if (base < 2 || base > 36) fail_runtime("int needs a base from 2 to 36, not " + std::to_string(base));
   if (const TrustedText* text = self.as_text()) {
-    if (const auto whole = parsed_integer(budget, *text, static_cast<int>(base))) return Value::integer(*whole);
+    if (const auto whole = parsed_integer(budget, *text, bound.integer(1, 10))) return Value::integer(*whole);
     const auto number = parsed_float(budget, *text);
-    return number ? Value::integer(whole_part(*number)) : fallback;
+    if (number && std::isinf(*number)) whole_part(*number);
+    return number && std::isfinite(*number) ? Value::integer(whole_part(*number)) : fallback;
   }
   if (self.is_undefined()) fail_runtime("int of an undefined value");
   if (const double* number = self.as_number()) return std::isnan(*number) ? fallback : Value::integer(whole_part(*number));
-  if (self.as_integer() != nullptr || self.as_bool() != nullptr) return negate(self, false);
-  return fallback;
+  return is_number(self) ? negate(self, false) : fallback;
 }
 
 Value float_filter(Budget& budget, const Value& self, const Arguments& arguments) {
@@ -71,10 +114,18 @@ Value float_filter(Budget& budget, const Value& self, const Arguments& arguments
     return number ? Value::number(*number) : fallback;
   }
   if (self.is_undefined()) fail_runtime("float of an undefined value");
-  if (self.as_number() != nullptr) return self;
-  if (const std::int64_t* whole = self.as_integer()) return Value::number(static_cast<double>(*whole));
-  if (const bool* flag = self.as_bool()) return Value::number(*flag ? 1.0 : 0.0);
-  return fallback;
+  return is_number(self) ? Value::number(to_float(budget, self)) : fallback;
+}
+
+/// round(whole, -digits): to tens, hundreds ..., half to even.
+Value rounded_to_tens(Budget& budget, const Value& self, std::int64_t digits) {
+  const Value ten = arithmetic(budget, ArithmeticOp::kPower, Value::integer(10), Value::integer(digits));
+  const BigInteger unit = *ten.whole(), whole = *self.whole();
+  const auto [down, rest] = BigInteger::divided(whole, unit);
+  const auto order = rest + rest <=> unit;
+  const bool is_odd = BigInteger::divided(down, BigInteger{2}).second == BigInteger{1};
+  const bool up = order > 0 || (order == 0 && is_odd);
+  return arithmetic(budget, ArithmeticOp::kMultiply, Value::integer(up ? down + BigInteger{1} : down), ten);
 }
 
 /// Half to even on the exact binary value, as Python's round.
@@ -91,27 +142,54 @@ double rounded(double value, std::int64_t digits) {
   return result;
 }
 
-Value round_filter(Budget&, const Value& self, const Arguments& arguments) {
+Value round_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"precision", "method"}};
   const std::int64_t digits = bound.integer(0, 0);
   const std::string method = bound.text(1) != nullptr ? bound.text(1)->bytes() : "common";
-  const bool whole = self.as_integer() != nullptr || self.as_bool() != nullptr;
-  if (!whole && self.as_number() == nullptr) fail_runtime("round needs a number, not " + std::string{self.type_name()});
-  if (whole && digits >= 0 && method == "common") return negate(self, false);
-  const double value = whole ? static_cast<double>(*negate(self, false).as_integer()) : *self.as_number();
+  if (!is_number(self)) fail_runtime("round needs a number, not " + std::string{self.type_name()});
   if (method == "common") {
-    if (whole) fail(TemplateErrorKind::kUnsupported, "rounding an integer to tens is not supported");
-    return Value::number(rounded(value, digits));
+    if (const double* number = self.as_number()) return Value::number(rounded(*number, digits));
+    if (digits >= 0) return negate(self, false);
+    return digits < -5000 ? Value::integer(0) : rounded_to_tens(budget, self, -digits);
   }
   if (method != "ceil" && method != "floor") fail_runtime("round knows the methods common, ceil and floor, not " + method);
-  const double scale = std::pow(10.0, static_cast<double>(digits));
-  return Value::number((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale);
+  const Value scale = arithmetic(budget, ArithmeticOp::kPower, Value::integer(10), Value::integer(digits));
+  const Value scaled = arithmetic(budget, ArithmeticOp::kMultiply, self, scale);
+  const double* number = scaled.as_number();
+  if (number == nullptr) return arithmetic(budget, ArithmeticOp::kDivide, scaled, scale);
+  const Value whole = Value::integer(whole_part(method == "ceil" ? std::ceil(*number) : std::floor(*number)));
+  return arithmetic(budget, ArithmeticOp::kDivide, whole, scale);
 }
 
+Value is_integer(Budget&, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::boolean(std::isfinite(*self.as_number()) && std::trunc(*self.as_number()) == *self.as_number());
+}
+
+Value bit_length(Budget&, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::integer(static_cast<std::int64_t>(self.whole()->bits()));
+}
+
+constexpr NamedFunction kFloatMethods[] = {{"is_integer", is_integer}};
+constexpr NamedFunction kIntegerMethods[] = {{"bit_length", bit_length}};
 constexpr NamedFunction kFilters[] = {{"abs", abs_filter}, {"float", float_filter}, {"int", int_filter}, {"round", round_filter}};
 
 }  // namespace
 
+double to_float(Budget& budget, const Value& value) {
+  if (const double* number = value.as_number()) return *number;
+  if (const auto whole = value.whole()) return *arithmetic(budget, ArithmeticOp::kDivide, value, Value::integer(1)).as_number();
+  const auto parsed = value.as_text() != nullptr ? parsed_float(budget, *value.as_text()) : std::nullopt;
+  if (!parsed) fail_runtime("a " + std::string{value.type_name()} + " is no number");
+  return *parsed;
+}
+
 std::span<const NamedFunction> number_filters() { return kFilters; }
+
+std::span<const NamedFunction> number_methods(const Value& number) {
+  if (!is_number(number)) return {};
+  return number.as_number() != nullptr ? std::span<const NamedFunction>{kFloatMethods} : std::span<const NamedFunction>{kIntegerMethods};
+}
 
 }  // namespace kvpage::engine::chat

@@ -12,6 +12,9 @@
 
 namespace kvpage::engine::chat {
 
+bool is_number(const Value& value);
+/// -1, 0, 1; nullopt when one is NaN. Requires: both are numbers.
+std::optional<int> compare_numbers(const Value& a, const Value& b);
 bool equal(Budget& budget, const Value& a, const Value& b);
 /// a < b. Errors: kRuntime when the two have no order.
 bool less(Budget& budget, const Value& a, const Value& b);
@@ -19,13 +22,15 @@ bool compare(Budget& budget, CompareOp op, const Value& a, const Value& b);
 /// item in container.
 bool contains(Budget& budget, const Value& container, const Value& item);
 
-/// Errors: kRuntime for operands without that operation, an overflow of 64 bits, or a division by zero.
+/// Errors: kRuntime for operands without that operation, or a division by zero.
 Value arithmetic(Budget& budget, ArithmeticOp op, const Value& a, const Value& b);
 Value negate(const Value& operand, bool negative);
+/// Python's float(value). Errors: kRuntime for what is no number.
+double to_float(Budget& budget, const Value& value);
 
 /// object[index] and object.name for data; undefined when there is no such element. Errors: kRuntime on undefined itself.
 Value subscript(Budget& budget, const Value& object, const Value& index);
-Value attribute(const Value& object, std::string_view name);
+Value attribute(Budget& budget, const Value& object, std::string_view name);
 
 struct SliceBounds {
   std::optional<std::int64_t> start, stop, step;
@@ -33,6 +38,7 @@ struct SliceBounds {
 Value slice(Budget& budget, const Value& object, const SliceBounds& bounds);
 
 /// The elements that a loop visits: of a list, the keys of a map, the characters of a string; none of undefined.
+/// An iterator gives those that it has left, and has none afterwards.
 std::vector<Value> elements(Budget& budget, const Value& value);
 /// len(value). Errors: kRuntime when it has none.
 std::size_t length(Budget& budget, const Value& value);

@@ -25,8 +25,12 @@ ExprPtr Parser::parse_primary() {
       if (token.text == "true" || token.text == "True") return make(at, Literal{Value::boolean(true)});
       if (token.text == "false" || token.text == "False") return make(at, Literal{Value::boolean(false)});
       if (token.text == "none" || token.text == "None") return make(at, Literal{Value::none()});
-      require_public_name(token.text, at, false);
-      if (token.text == "varargs" || token.text == "kwargs") unsupported("'" + token.text + "'");
+      require_variable_name(token.text, at);
+      for (Callable* callable : open_callables_) {
+        callable->reads_caller = callable->reads_caller || token.text == "caller";
+        callable->reads_varargs = callable->reads_varargs || token.text == "varargs";
+        callable->reads_kwargs = callable->reads_kwargs || token.text == "kwargs";
+      }
       return make(at, Name{token.text});
     case TokenKind::kString: {
       std::string text;
@@ -47,14 +51,20 @@ ExprPtr Parser::parse_primary() {
 
 ExprPtr Parser::parse_number() {
   const Token token = current();
-  const char* end = token.text.data() + token.text.size();
-  const auto parsed = [&](auto value) {
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc{}) syntax_error("the number " + token.text + " is out of range");
-    return value;
-  };
-  const Value value = token.kind == TokenKind::kFloat ? Value::number(parsed(0.0)) : Value::integer(parsed(std::int64_t{0}));
+  const std::string& text = token.text;
   advance();
-  return make(token.line, Literal{value});
+  if (token.kind == TokenKind::kFloat) {
+    double value = 0.0;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) {
+      fail(TemplateErrorKind::kSyntax, "the number " + text + " is out of range", token.line);
+    }
+    return make(token.line, Literal{Value::number(value)});
+  }
+  const char letter = text.size() > 2 ? static_cast<char>(text[1] | 0x20) : '\0';
+  const unsigned base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
+  const auto value = BigInteger::parse(std::string_view{text}.substr(base == 10 ? 0 : 2), base);
+  if (!value) fail(TemplateErrorKind::kSyntax, "'" + text + "' is no integer", token.line);
+  return make(token.line, Literal{Value::integer(*value)});
 }
 
 ExprPtr Parser::parse_list() {
@@ -99,11 +109,10 @@ ExprPtr Parser::parse_postfix(ExprPtr operand) {
 ExprPtr Parser::parse_filters_and_tests(ExprPtr operand) {
   Nested links{*this};
   for (;;) {
-    const bool is_filter = current().is_operator("|");
-    if (current().is_operator("(")) unsupported("calling the result of a filter or test");
-    if (!is_filter && !current().is_name("is")) return operand;
+    const bool is_filter = current().is_operator("|"), is_call = current().is_operator("(");
+    if (!is_filter && !is_call && !current().is_name("is")) return operand;
     links.add_level();
-    operand = is_filter ? parse_filter(std::move(operand)) : parse_test(std::move(operand));
+    operand = is_filter ? parse_filter(std::move(operand)) : is_call ? parse_call(std::move(operand)) : parse_test(std::move(operand));
   }
 }
 
@@ -111,7 +120,7 @@ ExprPtr Parser::parse_attribute(ExprPtr object) {
   const int at = line();
   advance();
   if (current().kind == TokenKind::kInteger) return make(at, Subscript{std::move(object), parse_number()});
-  require_public_name(current().text, line(), true);
+  require_public_name(current().text, line());
   return make(at, Attribute{std::move(object), take_name()});
 }
 
@@ -121,13 +130,21 @@ ExprPtr Parser::parse_subscript(ExprPtr object) {
   const auto bound = [&]() -> ExprPtr { return current().is_operator(":") || current().is_operator("]") ? nullptr : parse_expression(); };
   ExprPtr first = bound();
   if (first != nullptr && skip_operator("]")) {
-    if (const TrustedText* key = literal_text(first)) require_public_name(key->bytes(), at, true);
+    if (const TrustedText* key = literal_text(first)) require_public_name(key->bytes(), at);
     return make(at, Subscript{std::move(object), std::move(first)});
   }
-  if (current().is_operator(",")) unsupported("a subscript of several values");
+  if (first != nullptr && current().is_operator(",")) {  // a tuple is the key
+    ListLiteral key{{}, ListForm::kTuple};
+    key.items.push_back(std::move(first));
+    while (skip_operator(",")) key.items.push_back(parse_expression());
+    if (current().is_operator(":")) unsupported("a subscript of several slices");
+    expect_operator("]");
+    return make(at, Subscript{std::move(object), make(at, std::move(key))});
+  }
   expect_operator(":");
   Slice node{std::move(object), std::move(first), bound(), nullptr};
   if (skip_operator(":")) node.step = bound();
+  if (current().is_operator(",")) unsupported("a subscript of several slices");
   expect_operator("]");
   return make(at, std::move(node));
 }
@@ -135,16 +152,11 @@ ExprPtr Parser::parse_subscript(ExprPtr object) {
 ExprPtr Parser::parse_call(ExprPtr callee) {
   const int at = line();
   ArgumentExprs arguments = parse_arguments();
-  if (auto* name = std::get_if<Name>(&callee->node)) {
-    called_names_.emplace_back(name->name, at);
-    return make(at, Call{std::move(name->name), std::move(arguments)});
+  const auto* name = std::get_if<Name>(&callee->node);
+  if (name != nullptr && (name->name == "namespace" || name->name == "dict")) {  // here names become attributes and keys
+    for (const auto& [key, value] : arguments.named) require_public_name(key, at);
   }
-  auto* attribute = std::get_if<Attribute>(&callee->node);
-  if (attribute == nullptr) fail(TemplateErrorKind::kUnsupported, "calling this kind of expression is not supported", at);
-  if (!is_method_name(attribute->name) && attribute->name != "cycle") {
-    fail(TemplateErrorKind::kUnsupported, "the method '" + attribute->name + "' is not supported", at);
-  }
-  return make(at, MethodCall{std::move(attribute->object), std::move(attribute->name), std::move(arguments)});
+  return make(at, Call{std::move(callee), std::move(arguments)});
 }
 
 ArgumentExprs Parser::parse_arguments() {
@@ -156,16 +168,7 @@ ArgumentExprs Parser::parse_arguments() {
       expect_operator(",");
       if (skip_operator(")")) break;
     }
-    if (current().is_operator("*") || current().is_operator("**")) unsupported("unpacking of call arguments");
-    if (current().kind == TokenKind::kName && next().is_operator("=")) {
-      std::string name = take_name();
-      require_public_name(name, line(), true);
-      advance();
-      arguments.named.emplace_back(std::move(name), parse_expression());
-    } else {
-      if (!arguments.named.empty()) syntax_error("an argument without a name follows one with a name");
-      arguments.positional.push_back(parse_expression());
-    }
+    parse_argument(arguments);
     if (arguments.positional.size() > kMaxArguments) {
       fail(TemplateErrorKind::kLimit, "a call has more than " + std::to_string(kMaxArguments) + " arguments", line());
     }
@@ -173,43 +176,47 @@ ArgumentExprs Parser::parse_arguments() {
   return arguments;
 }
 
+void Parser::parse_argument(ArgumentExprs& arguments) {
+  const bool unpacks = arguments.more_positional != nullptr || arguments.more_named != nullptr;
+  if (current().is_operator("*") || current().is_operator("**")) {
+    const bool named = current().is_operator("**");
+    if (arguments.more_named != nullptr || (!named && unpacks)) syntax_error("a call unpacks arguments in this order: *list, **map");
+    advance();
+    (named ? arguments.more_named : arguments.more_positional) = parse_expression();
+  } else if (current().kind == TokenKind::kName && next().is_operator("=")) {
+    if (arguments.more_named != nullptr) syntax_error("an argument follows **");
+    require_variable_name(current().text, line());
+    std::string name = take_name();
+    const auto is_same = [&](const auto& given) { return given.first == name; };
+    if (std::any_of(arguments.named.begin(), arguments.named.end(), is_same)) syntax_error("a call gives '" + name + "' twice");
+    advance();
+    arguments.named.emplace_back(std::move(name), parse_expression());
+  } else {
+    if (!arguments.named.empty() || unpacks) syntax_error("an argument without a name follows one with a name");
+    arguments.positional.push_back(parse_expression());
+  }
+}
+
+std::string Parser::parse_dotted_name() {
+  std::string name = take_name();
+  while (skip_operator(".")) name += "." + take_name();
+  return name;
+}
+
 ExprPtr Parser::parse_filter(ExprPtr operand) {
   advance();
   const int at = line();
-  const std::string name = take_name();
+  std::string name = parse_dotted_name();
   ArgumentExprs arguments;
   if (current().is_operator("(")) arguments = parse_arguments();
-  if (name == "safe") {  // it changes nothing where nothing is escaped, except what is done with its result afterwards
-    if (current().kind != TokenKind::kVariableEnd || !arguments.positional.empty())
-      unsupported("the filter 'safe' inside of an expression");
-    return operand;
-  }
-  const ValueFunction function = find_filter(name);
-  if (function == nullptr) fail(TemplateErrorKind::kUnsupported, "the filter '" + name + "' is not supported", at);
-  require_known_function_names(name, arguments, at);
-  return make(at, FilterCall{std::move(operand), function, std::move(arguments)});
-}
-
-/// map('filter'), select('test'), selectattr('attribute', 'test'): a wrong name should not wait for the first message.
-void Parser::require_known_function_names(std::string_view filter, const ArgumentExprs& arguments, int line) const {
-  const bool by_attribute = filter == "selectattr" || filter == "rejectattr";
-  const bool by_test = by_attribute || filter == "select" || filter == "reject";
-  if (!by_test && filter != "map") return;
-  const std::size_t index = by_attribute ? 1 : 0;
-  if (arguments.positional.size() <= index) return;
-  const TrustedText* name = literal_text(arguments.positional[index]);
-  if (name == nullptr) fail(TemplateErrorKind::kUnsupported, "a computed filter or test name is not supported", line);
-  const bool known = by_test ? find_test(name->bytes()) != nullptr : find_filter(name->bytes()) != nullptr;
-  if (!known) fail(TemplateErrorKind::kUnsupported, "the filter or test '" + name->bytes() + "' is not supported", line);
+  return make(at, FilterCall{std::move(operand), std::move(name), std::move(arguments)});
 }
 
 ExprPtr Parser::parse_test(ExprPtr operand) {
   advance();
   const int at = line();
   const bool negated = skip_name("not");
-  const std::string name = take_name();
-  const TestFunction function = find_test(name);
-  if (function == nullptr) fail(TemplateErrorKind::kUnsupported, "the test '" + name + "' is not supported", at);
+  std::string name = parse_dotted_name();
   ArgumentExprs arguments;
   const Token& token = current();
   const bool starts_operand = token.kind == TokenKind::kString || token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
@@ -223,7 +230,7 @@ ExprPtr Parser::parse_test(ExprPtr operand) {
     const Nested nested{*this, 1};
     arguments.positional.push_back(parse_postfix(parse_primary()));
   }
-  ExprPtr test = make(at, TestCall{std::move(operand), name, function, std::move(arguments)});
+  ExprPtr test = make(at, TestCall{std::move(operand), std::move(name), std::move(arguments)});
   return negated ? make(at, Not{std::move(test)}) : std::move(test);
 }
 

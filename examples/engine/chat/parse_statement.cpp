@@ -22,6 +22,10 @@ std::string describe(const Token& token) {
   }
 }
 
+[[noreturn]] void fail_underscore(std::string_view name, int line) {
+  fail(TemplateErrorKind::kUnsupported, "the name '" + std::string{name} + "' starts with an underscore, which is refused", line);
+}
+
 }  // namespace
 
 Parser::Nested::Nested(Parser& parser, int levels) : parser_(parser) {
@@ -36,14 +40,12 @@ void Parser::Nested::add_level() {
   ++levels_;
 }
 
-bool is_global_function(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kNames{"range", "namespace", "dict", "raise_exception", "strftime_now"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+void require_variable_name(std::string_view name, int line) {
+  if (name.starts_with("__")) fail_underscore(name, line);
 }
 
-void require_public_name(std::string_view name, int line, bool is_attribute) {
-  if (!name.starts_with('_') || (name == "_" && !is_attribute)) return;
-  fail(TemplateErrorKind::kUnsupported, "the name '" + std::string{name} + "' starts with an underscore, which is refused", line);
+void require_public_name(std::string_view name, int line) {
+  if (name.starts_with('_')) fail_underscore(name, line);
 }
 
 void Parser::syntax_error(std::string message) const { fail(TemplateErrorKind::kSyntax, std::move(message), line()); }
@@ -72,19 +74,7 @@ std::string Parser::take_name() {
   return name;
 }
 
-Program Parser::parse() {
-  Program program{parse_block({})};
-  require_known_calls();
-  return program;
-}
-
-void Parser::require_known_calls() const {
-  for (const auto& [name, line] : called_names_) {
-    const bool is_macro = std::find(macro_names_.begin(), macro_names_.end(), name) != macro_names_.end();
-    if (is_macro || is_global_function(name) || name == "caller") continue;
-    fail(TemplateErrorKind::kUnsupported, "the function '" + name + "' is not supported", line);
-  }
-}
+Program Parser::parse() { return Program{parse_block({})}; }
 
 /// Statements up to a tag named in `end_names`, whose name is the current token afterwards; up to the end if there are none.
 Block Parser::parse_block(std::initializer_list<std::string_view> end_names) {
@@ -133,8 +123,18 @@ Stmt Parser::parse_statement() {
     node = parse_macro();
   } else if (tag == "call") {
     node = parse_call_block();
+  } else if (tag == "filter") {
+    node = parse_filter_block();
+  } else if (tag == "with") {
+    node = parse_with();
   } else if (tag == "generation") {
     node = parse_generation();
+  } else if (tag == "autoescape") {
+    node = parse_autoescape();
+  } else if (tag == "block") {
+    node = parse_named_block();
+  } else if (tag == "include" || tag == "import" || tag == "from" || tag == "extends") {
+    node = parse_unsupported_tag();
   } else if (tag.starts_with("end") || tag == "else" || tag == "elif") {
     syntax_error("{% " + tag + " %} without its opening tag");
   } else {
@@ -167,7 +167,7 @@ For Parser::parse_for() {
   expect_name("in");
   node.iterable = parse_tuple(false);
   if (skip_name("if")) node.filter = parse_expression();
-  if (current().is_name("recursive")) unsupported("a recursive loop");
+  node.is_recursive = skip_name("recursive");
   expect_block_end();
   ++loop_depth_;
   node.body = parse_block({"else", "endfor"});
@@ -200,80 +200,6 @@ Stmt Parser::parse_set() {
   advance();
   expect_block_end();
   return {at, SetBlock{std::move(target), std::move(body), std::move(value)}};
-}
-
-Target Parser::parse_target(bool allow_attribute) {
-  Target target;
-  const bool parenthesised = skip_operator("(");
-  do {
-    if (current().is_operator("(")) unsupported("a nested unpacking");
-    if (!target.names.empty() && current().kind != TokenKind::kName) break;  // a trailing comma
-    require_public_name(current().text, line(), false);
-    target.names.push_back(take_name());
-    if (allow_attribute && !parenthesised && target.names.size() == 1 && skip_operator(".")) {
-      require_public_name(current().text, line(), true);
-      target.attribute = take_name();
-      return target;
-    }
-    target.unpacks = target.unpacks || current().is_operator(",");
-  } while (skip_operator(","));
-  if (parenthesised) expect_operator(")");
-  return target;
-}
-
-std::vector<Parameter> Parser::parse_parameters() {
-  std::vector<Parameter> parameters;
-  expect_operator("(");
-  while (!skip_operator(")")) {
-    if (!parameters.empty()) expect_operator(",");
-    require_public_name(current().text, line(), false);
-    Parameter parameter{take_name(), nullptr};
-    if (skip_operator("=")) {
-      parameter.fallback = parse_expression();
-    } else if (!parameters.empty() && parameters.back().fallback != nullptr) {
-      syntax_error("the parameter '" + parameter.name + "' without a default follows one with a default");
-    }
-    parameters.push_back(std::move(parameter));
-  }
-  return parameters;
-}
-
-Macro Parser::parse_macro() {
-  advance();
-  require_public_name(current().text, line(), false);
-  Macro node;
-  node.callable.name = take_name();
-  macro_names_.push_back(node.callable.name);
-  node.callable.parameters = parse_parameters();
-  expect_block_end();
-  const int outer_loops = std::exchange(loop_depth_, 0);
-  node.callable.body = parse_block({"endmacro"});
-  loop_depth_ = outer_loops;
-  advance();
-  return node;
-}
-
-CallBlock Parser::parse_call_block() {
-  advance();
-  CallBlock node;
-  node.caller.name = "caller";
-  if (current().is_operator("(")) node.caller.parameters = parse_parameters();
-  node.call = parse_expression();
-  if (!std::holds_alternative<Call>(node.call->node)) syntax_error("{% call %} needs the call of a macro");
-  expect_block_end();
-  const int outer_loops = std::exchange(loop_depth_, 0);
-  node.caller.body = parse_block({"endcall"});
-  loop_depth_ = outer_loops;
-  advance();
-  return node;
-}
-
-Scoped Parser::parse_generation() {
-  advance();
-  expect_block_end();
-  Scoped node{parse_block({"endgeneration"})};
-  advance();
-  return node;
 }
 
 Stmt Parser::parse_loop_control(bool is_break) {

@@ -45,11 +45,17 @@ class Parser {
   Stmt parse_set();
   Macro parse_macro();
   CallBlock parse_call_block();
+  FilterBlock parse_filter_block();
+  Scoped parse_with();
   Scoped parse_generation();
+  Stmt::Node parse_autoescape();
+  NamedBlock parse_named_block();
+  UnsupportedTag parse_unsupported_tag();
   Stmt parse_loop_control(bool is_break);
-  Target parse_target(bool allow_attribute);
+  Target parse_target(bool allow_attribute, bool nested = false);
   std::vector<Parameter> parse_parameters();
-  void require_known_calls() const;
+  Target parse_target_name(bool allow_attribute);
+  void parse_callable_body(Callable& callable, std::string_view end_name);
 
   // parse_expression.cpp
   ExprPtr parse_expression(bool with_conditional = true);
@@ -75,7 +81,8 @@ class Parser {
   ExprPtr parse_subscript(ExprPtr object);
   ExprPtr parse_call(ExprPtr callee);
   ArgumentExprs parse_arguments();
-  void require_known_function_names(std::string_view filter, const ArgumentExprs& arguments, int line) const;
+  void parse_argument(ArgumentExprs& arguments);
+  std::string parse_dotted_name();
 
   template <class Node>
   static ExprPtr make(int line, Node node) {
@@ -86,8 +93,8 @@ class Parser {
   std::size_t at_ = 0;
   int depth_ = 0;
   int loop_depth_ = 0;
-  std::vector<std::string> macro_names_;
-  std::vector<std::pair<std::string, int>> called_names_;  // with the line of the call
+  std::vector<Callable*> open_callables_;  // whose bodies are being parsed
+  std::vector<std::string> block_names_;
 };
 
 /// One level of nesting. Postfix chains count too: each link is a level of the tree.
@@ -104,9 +111,8 @@ class Parser::Nested {
   int levels_ = 0;
 };
 
-/// True for the names of global functions: range, namespace, dict, raise_exception, strftime_now.
-bool is_global_function(std::string_view name);
-/// Refuses names with `_` in front (a lone `_` is the usual name of an unused variable). Errors: kUnsupported.
-void require_public_name(std::string_view name, int line, bool is_attribute);
+/// Refuses variables named `__...` and, for keys and attributes, every name with `_` in front. Errors: kUnsupported.
+void require_variable_name(std::string_view name, int line);
+void require_public_name(std::string_view name, int line);
 
 }  // namespace kvpage::engine::chat

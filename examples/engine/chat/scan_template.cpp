@@ -2,6 +2,7 @@
 #include "engine/chat/limits.hpp"
 #include "engine/chat/template_error.hpp"
 #include "engine/chat/token.hpp"
+#include "engine/chat/unicode_text.hpp"
 #include "engine/chat/utf8.hpp"
 
 #include <algorithm>
@@ -180,12 +181,21 @@ class Scanner {
     const char c = text_[at_];
     if (is_digit(c)) return scan_number();
     if (c == '\'' || c == '"') return scan_string(c);
-    if (is_word(c)) {
-      std::size_t end = at_;
-      while (end < text_.size() && is_word(text_[end])) ++end;
-      return add_and_move(TokenKind::kName, end);
-    }
+    const std::size_t end = name_end();
+    if (end > at_) return add_and_move(TokenKind::kName, end);
     scan_operator(open_brackets);
+  }
+
+  /// Letters of every script may stand in names; `at_` when there is none.
+  std::size_t name_end() const {
+    std::size_t end = at_;
+    while (end < text_.size()) {
+      const CodePoint c = decode_at(text_, end);
+      const bool fits = c.value < 0x80 ? is_word(text_[end]) : has_property(c.value, end == at_ ? kStartsIdentifier : kContinuesIdentifier);
+      if (!fits) break;
+      end += c.bytes;
+    }
+    return end;
   }
 
   void add_and_move(TokenKind kind, std::size_t end) {
@@ -198,7 +208,24 @@ class Scanner {
     return at;
   }
 
+  /// 0x1f, 0o17, 0b11.
+  bool scan_prefixed_integer() {
+    const char letter = at_ + 2 < text_.size() && text_[at_] == '0' ? static_cast<char>(text_[at_ + 1] | 0x20) : '\0';
+    const std::string_view digits = letter == 'x' ? "0123456789abcdefABCDEF" : letter == 'o' ? "01234567" : letter == 'b' ? "01" : "";
+    std::size_t end = at_ + 2;
+    while (end < text_.size() &&
+           (digits.find(text_[end]) != kNpos || (text_[end] == '_' && end + 1 < text_.size() && digits.find(text_[end + 1]) != kNpos)))
+      ++end;
+    if (digits.empty() || end == at_ + 2) return false;
+    std::string text{text_.substr(at_, end - at_)};
+    std::erase(text, '_');
+    add(TokenKind::kInteger, std::move(text));
+    move_to(end);
+    return true;
+  }
+
   void scan_number() {
+    if (scan_prefixed_integer()) return;
     std::size_t end = skip_digits(at_);
     bool is_float = false;
     const auto digit_at = [&](std::size_t at) { return at < text_.size() && is_digit(text_[at]); };

@@ -1,35 +1,39 @@
-/// \file Filters and methods of strings.
+/// \file Filters that make or change strings.
 #include "engine/chat/function_lists.hpp"
 
 #include "engine/chat/format_value.hpp"
 #include "engine/chat/operators.hpp"
+#include "engine/chat/string_format.hpp"
 #include "engine/chat/text_ops.hpp"
 #include "engine/chat/utf8.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvpage::engine::chat {
 namespace {
 
 constexpr std::int64_t kMaxIndent = 1000;
 
-Value text_list(std::vector<TrustedText> parts) {
-  std::vector<Value> items;
-  for (TrustedText& part : parts) items.push_back(Value::text(std::move(part)));
-  return Value::list(std::move(items));
+enum class TextMethod : std::uint8_t { kCapitalize, kLower, kUpper, kStrip };
+
+/// A filter that is a method of the text of any value.
+template <TextMethod kMethod>
+Value by_method(Budget& budget, const Value& self, const Arguments& arguments) {
+  constexpr std::string_view kNames[] = {"capitalize", "lower", "upper", "strip"};
+  const Value text = Value::text(to_text(budget, self));
+  return find_method(text, kNames[static_cast<std::size_t>(kMethod)])->function(budget, text, arguments);
 }
 
-/// Filters take the text of any value; methods have a string as receiver.
-template <Casing kCasing>
-Value casing(Budget& budget, const Value& self, const Arguments& arguments) {
+Value title_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments none{arguments, {}};
-  return Value::text(recased(budget, to_text(budget, self), kCasing));
+  return Value::text(recased(budget, to_text(budget, self), filter_title));
 }
 
-template <Side kSide>
-Value strip(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"chars"}};
-  return Value::text(trimmed(budget, to_text(budget, self), kSide, bound.text(0)));
+Value center_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"width"}};
+  const Value text = Value::text(to_text(budget, self));
+  return find_method(text, "center")->function(budget, text, Arguments{{bound[0] != nullptr ? *bound[0] : Value::integer(80)}, {}});
 }
 
 Value replace_filter(Budget& budget, const Value& self, const Arguments& arguments) {
@@ -42,13 +46,35 @@ Value string_filter(Budget& budget, const Value& self, const Arguments& argument
   return Value::text(to_text(budget, self));
 }
 
+Value safe_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  return Value::text(to_text(budget, self).set_markup(true));
+}
+
+template <bool kForce>
+Value escape_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  TrustedText text = to_text(budget, self);
+  if (kForce) text.set_markup(false);
+  return Value::text(escaped(budget, text));
+}
+
+Value format_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  if (!arguments.positional.empty() && !arguments.named.empty()) fail_runtime("format takes arguments with or without names, not both");
+  const TrustedText format = to_text(budget, self);
+  if (arguments.named.empty()) return printf_format(budget, format, Value::list(arguments.positional, ListForm::kTuple));
+  std::vector<Dict::Entry> entries;
+  for (const auto& [name, value] : arguments.named) entries.push_back({Value::text(std::string{name}), value});
+  return printf_format(budget, format, Value::dict(std::move(entries)));
+}
+
 TrustedText indentation(const Value* width, std::int64_t fallback) {
   if (width != nullptr && width->as_text() != nullptr) return *width->as_text();
-  const std::int64_t* given = width != nullptr ? width->as_integer() : &fallback;
-  if (given == nullptr) fail_runtime("an indentation must be an integer or a string, not " + std::string{width->type_name()});
-  if (*given > kMaxIndent)
-    fail(TemplateErrorKind::kLimit, "an indentation of " + std::to_string(*given) + "; at most " + std::to_string(kMaxIndent));
-  return TrustedText::untrusted(std::string(static_cast<std::size_t>(std::max<std::int64_t>(*given, 0)), ' '));
+  const auto given = width != nullptr ? width->whole() : std::optional<BigInteger>{fallback};
+  if (!given) fail_runtime("an indentation must be an integer or a string, not " + std::string{width->type_name()});
+  if (*given > BigInteger{kMaxIndent})
+    fail(TemplateErrorKind::kLimit, "an indentation of " + given->text() + "; at most " + std::to_string(kMaxIndent));
+  return TrustedText::untrusted(std::string(static_cast<std::size_t>(given->is_negative() ? 0 : *given->narrow()), ' '));
 }
 
 Value indent_filter(Budget& budget, const Value& self, const Arguments& arguments) {
@@ -67,17 +93,18 @@ Value indent_filter(Budget& budget, const Value& self, const Arguments& argument
     out.append(line);
     first = false;
   }
-  return Value::text(std::move(out));
+  return Value::text(std::move(out.set_markup(self.as_text()->is_markup())));
 }
 
+/// The arguments of json.dumps, in the order that chat templates give them.
 Value tojson_filter(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"indent", "ensure_ascii", "separators", "sort_keys"}};
+  const BoundArguments bound{arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}};
   JsonStyle style;
-  if (bound[0] != nullptr && !bound[0]->is_none()) {
-    style.indent = indentation(bound[0], 0).bytes();
+  style.ensure_ascii = bound.truth(0, false);
+  if (bound[1] != nullptr && !bound[1]->is_none()) {
+    style.indent = indentation(bound[1], 0).bytes();
     style.item_separator = ",";
   }
-  style.ensure_ascii = bound.truth(1, false);
   if (bound[2] != nullptr && !bound[2]->is_none()) {
     const List* pair = bound[2]->as_list();
     if (pair == nullptr || pair->items.size() != 2 || pair->items[0].as_text() == nullptr || pair->items[1].as_text() == nullptr) {
@@ -90,101 +117,134 @@ Value tojson_filter(Budget& budget, const Value& self, const Arguments& argument
   return Value::text(to_json(budget, self, style));
 }
 
-template <bool kFromRight>
-Value split_method(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"sep", "maxsplit"}};
-  return text_list(split(budget, *self.as_text(), bound.text(0), bound.integer(1, -1), kFromRight));
+Value truncate_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"length", "killwords", "end", "leeway"}};
+  const Value end = bound[2] != nullptr ? *bound[2] : Value::text(std::string{"..."});
+  const std::int64_t most = bound.integer(0, 255), leeway = bound.integer(3, 5);
+  const auto end_size = static_cast<std::int64_t>(length(budget, end));
+  if (most < end_size || leeway < 0) fail_runtime("truncate needs a length of at least its end, and a leeway of at least 0");
+  const auto held = static_cast<std::int64_t>(length(budget, self));
+  if (held - leeway <= most) return self;
+  if (self.as_text() == nullptr) fail_runtime("truncate needs a string, not " + std::string{self.type_name()});
+  Value kept = slice(budget, self, {std::nullopt, most - end_size, std::nullopt});
+  if (!bound.truth(1, false)) {
+    const TrustedText blank = TrustedText::untrusted(" ");
+    const bool markup = kept.as_text()->is_markup();
+    kept = Value::text(std::move(split(budget, *kept.as_text(), &blank, 1, true).front().set_markup(markup)));
+  }
+  return arithmetic(budget, ArithmeticOp::kAdd, kept, end);
 }
 
-Value splitlines_method(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"keepends"}};
-  return text_list(split_lines(budget, *self.as_text(), bound.truth(0, false)));
+bool is_word(char32_t c) { return c == '_' || has_property(c, kIsAlpha | kIsDecimal | kIsDigit | kIsNumeric); }
+
+Value wordcount_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  const TrustedText text = to_text(budget, self);
+  budget.charge_bytes(4 * text.size());
+  std::int64_t words = 0;
+  bool inside = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_at(text.bytes(), at);
+    if (const bool was = std::exchange(inside, is_word(c.value)); inside && !was) ++words;
+    at += c.bytes;
+  }
+  return Value::integer(words);
 }
 
-/// startswith and endswith: one string, or a tuple of them.
-template <bool kAtEnd>
-Value has_affix(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"affix"}, 1};
-  const auto matches = [&](const Value& affix) {
-    if (affix.as_text() == nullptr) fail_runtime("startswith and endswith need a string, not " + std::string{affix.type_name()});
-    budget.charge_bytes(affix.as_text()->size());
-    const std::string& text = self.as_text()->bytes();
-    return kAtEnd ? text.ends_with(affix.as_text()->bytes()) : text.starts_with(affix.as_text()->bytes());
-  };
-  const List* several = bound[0]->as_list();
-  if (several == nullptr || several->form != ListForm::kTuple) return Value::boolean(matches(*bound[0]));
-  return Value::boolean(std::any_of(several->items.begin(), several->items.end(), matches));
+std::string url_quoted(Budget& budget, const Value& value, bool in_query) {
+  const TrustedText text = to_text(budget, value);
+  std::string out;
+  for (const char c : text.bytes()) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       (c != '\0' && std::string_view{"_.-~"}.find(c) != std::string_view::npos);
+    if (plain || (c == '/' && !in_query)) {
+      out.push_back(c);
+    } else if (c == ' ' && in_query) {
+      out.push_back('+');
+    } else {
+      out.push_back('%'), out.push_back("0123456789ABCDEF"[byte >> 4]), out.push_back("0123456789ABCDEF"[byte & 15]);
+    }
+  }
+  budget.charge_bytes(out.size());
+  return out;
 }
 
-template <bool kSuffix>
-Value remove_affix(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"affix"}, 1};
-  const TrustedText& text = *self.as_text();
-  const TrustedText* affix = bound.text(0);
-  budget.charge_bytes(text.size());
-  if (affix == nullptr || !(kSuffix ? text.bytes().ends_with(affix->bytes()) : text.bytes().starts_with(affix->bytes()))) return self;
-  return Value::text(kSuffix ? text.slice(0, text.size() - affix->size()) : text.slice(affix->size(), text.size()));
-}
-
-Value find_method_of_text(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"sub"}, 1};
-  const TrustedText* needle = bound.text(0);
-  if (needle == nullptr) fail_runtime("find needs a string");
-  const std::string_view text = self.as_text()->bytes();
-  const std::size_t at = find_bytes(budget, text, needle->bytes());
-  return Value::integer(at == std::string_view::npos ? -1 : static_cast<std::int64_t>(count_code_points(text.substr(0, at))));
-}
-
-Value count_method_of_text(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"sub"}, 1};
-  const TrustedText* needle = bound.text(0);
-  if (needle == nullptr || needle->empty()) fail_runtime("count needs a string that is not empty");
-  return Value::integer(static_cast<std::int64_t>(split(budget, *self.as_text(), needle, -1, false).size()) - 1);
-}
-
-Value join_method(Budget& budget, const Value& self, const Arguments& arguments) {
-  const BoundArguments bound{arguments, {"iterable"}, 1};
+Value urlencode_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.as_dict() == nullptr && self.as_list() == nullptr) return Value::text(url_quoted(budget, self, false));
+  std::vector<std::pair<Value, Value>> pairs;
+  if (const Dict* dict = self.as_dict()) {
+    for (const Dict::Entry& entry : dict->entries()) pairs.emplace_back(entry.key, entry.value);
+  } else {
+    for (const Value& item : elements(budget, self)) {
+      const std::vector<Value> parts = elements(budget, item);
+      if (parts.size() != 2) fail_runtime("urlencode needs pairs of a key and a value");
+      pairs.emplace_back(parts[0], parts[1]);
+    }
+  }
   TrustedText out;
-  bool first = true;
-  for (const Value& item : elements(budget, *bound[0])) {
-    if (item.as_text() == nullptr) fail_runtime("join needs strings, not " + std::string{item.type_name()});
-    if (!std::exchange(first, false)) out.append(*self.as_text());
-    budget.charge_bytes(item.as_text()->size());
-    out.append(*item.as_text());
+  for (const auto& [key, value] : pairs) {
+    out.append_untrusted((out.empty() ? "" : "&") + url_quoted(budget, key, true) + "=" + url_quoted(budget, value, true));
   }
   return Value::text(std::move(out));
 }
 
-constexpr NamedFunction kFilters[] = {
-    {"capitalize", casing<Casing::kCapitalize>}, {"indent", indent_filter}, {"lower", casing<Casing::kLower>}, {"replace", replace_filter},
-    {"string", string_filter}, {"title", casing<Casing::kTitleFilter>}, {"tojson", tojson_filter}, {"trim", strip<Side::kBoth>},
-    {"upper", casing<Casing::kUpper>},
-};
+Value filesizeformat_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"binary"}};
+  const double bytes = to_float(budget, self);
+  const bool binary = bound.truth(0, false);
+  const double base = binary ? 1024.0 : 1000.0;
+  if (bytes == 1.0) return Value::text(std::string{"1 Byte"});
+  if (!std::isfinite(bytes)) fail_runtime("filesizeformat needs a finite number");
+  if (bytes < base) return Value::text(BigInteger::truncated(bytes).text() + " Bytes");
+  constexpr std::string_view kLetters = "kMGTPEZY";
+  double unit = base;
+  std::size_t i = 0;
+  do {
+    unit *= base;
+  } while (bytes >= unit && ++i < kLetters.size());
+  i = std::min(i, kLetters.size() - 1);
+  FormatSpec spec;
+  spec.precision = 1, spec.type = 'f';
+  const TrustedText number = formatted(budget, Value::number(base * bytes / unit), spec);
+  const std::string letter = binary && i == 0 ? "K" : std::string(1, kLetters[i]);
+  return Value::text(number.bytes() + " " + letter + (binary ? "iB" : "B"));
+}
 
-constexpr NamedFunction kMethods[] = {
-    {"capitalize", casing<Casing::kCapitalize>},
-    {"count", count_method_of_text},
-    {"endswith", has_affix<true>},
-    {"find", find_method_of_text},
-    {"join", join_method},
-    {"lower", casing<Casing::kLower>},
-    {"lstrip", strip<Side::kLeft>},
-    {"removeprefix", remove_affix<false>},
-    {"removesuffix", remove_affix<true>},
-    {"replace", replace_filter},
-    {"rsplit", split_method<true>},
-    {"rstrip", strip<Side::kRight>},
-    {"split", split_method<false>},
-    {"splitlines", splitlines_method},
-    {"startswith", has_affix<false>},
-    {"strip", strip<Side::kBoth>},
-    {"title", casing<Casing::kTitleMethod>},
-    {"upper", casing<Casing::kUpper>},
+Value xmlattr_filter(Budget& budget, const Value& self, const Arguments& arguments) {
+  const BoundArguments bound{arguments, {"autospace"}};
+  if (self.as_dict() == nullptr) fail_runtime("xmlattr needs a map, not " + std::string{self.type_name()});
+  TrustedText out;
+  for (const Dict::Entry& entry : self.as_dict()->entries()) {
+    if (entry.value.is_none() || entry.value.is_undefined()) continue;
+    const TrustedText* key = entry.key.as_text();
+    const bool bad = key == nullptr || key->bytes().find_first_of(" \t\n\r\f\v/>=") != std::string::npos;
+    if (bad) fail_runtime("the name of an attribute must be a string without blanks, '/', '>' and '='");
+    if (!out.empty() || bound.truth(0, true)) out.append_untrusted(" ");
+    out.append(escaped(budget, *key));
+    out.append_untrusted("=\"");
+    out.append(escaped(budget, to_text(budget, entry.value)));
+    out.append_untrusted("\"");
+  }
+  return Value::text(std::move(out));
+}
+
+/// Without a function: Jinja has the filter, it is not supported here.
+constexpr NamedFunction kFilters[] = {
+    {"capitalize", by_method<TextMethod::kCapitalize>}, {"center", center_filter}, {"e", escape_filter<false>},
+    {"escape", escape_filter<false>}, {"filesizeformat", filesizeformat_filter}, {"forceescape", escape_filter<true>},
+    {"format", format_filter}, {"indent", indent_filter}, {"lower", by_method<TextMethod::kLower>},
+    {"pprint", nullptr}, {"random", nullptr},
+    {"replace", replace_filter}, {"safe", safe_filter}, {"string", string_filter},
+    {"striptags", nullptr}, {"title", title_filter}, {"tojson", tojson_filter},
+    {"trim", by_method<TextMethod::kStrip>}, {"truncate", truncate_filter}, {"upper", by_method<TextMethod::kUpper>},
+    {"urlencode", urlencode_filter}, {"urlize", nullptr}, {"wordcount", wordcount_filter},
+    {"wordwrap", nullptr}, {"xmlattr", xmlattr_filter},
 };
 
 }  // namespace
 
 std::span<const NamedFunction> text_filters() { return kFilters; }
-std::span<const NamedFunction> text_methods() { return kMethods; }
 
 }  // namespace kvpage::engine::chat

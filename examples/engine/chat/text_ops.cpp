@@ -10,16 +10,7 @@ namespace kvpage::engine::chat {
 namespace {
 
 constexpr auto kNpos = std::string_view::npos;
-
-bool upper_starts(Casing casing, std::size_t at, char32_t before) {
-  switch (casing) {
-    case Casing::kCapitalize: return at == 0;
-    case Casing::kTitleFilter:
-      return at == 0 || is_space(before) || before == '-' || before == '(' || before == '{' || before == '[' || before == '<';
-    case Casing::kTitleMethod: return at == 0 || !is_cased(before);
-    default: return false;
-  }
-}
+constexpr std::size_t kCharCost = 16;  // in bytes: a character is looked up in tables
 
 std::vector<TrustedText> split_blank(const TrustedText& text, std::int64_t max_splits) {
   std::vector<TrustedText> parts;
@@ -81,19 +72,56 @@ TrustedText recast(const TrustedText& from, std::string bytes) {
   return from.all_trusted() ? TrustedText::trusted(std::move(bytes)) : TrustedText::untrusted(std::move(bytes));
 }
 
-TrustedText recased(Budget& budget, const TrustedText& text, Casing casing) {
-  budget.charge_bytes(text.size());
-  if (casing == Casing::kUpper) return recast(text, to_upper(text.bytes()));
-  if (casing == Casing::kLower) return recast(text, to_lower(text.bytes()));
-  std::string out;
-  char32_t before = 0;
+TrustedText recased(Budget& budget, const TrustedText& text, CaseMap map) {
+  budget.charge_bytes(kCharCost * text.size());
+  return recast(text, mapped(text.bytes(), map));
+}
+
+TrustedText recased(Budget& budget, const TrustedText& text, std::string (*transform)(std::string_view)) {
+  budget.charge_bytes(kCharCost * text.size());
+  return recast(text, transform(text.bytes()));
+}
+
+std::string filter_title(std::string_view text) {
+  std::string out, word;
+  const auto flush = [&] {
+    const std::size_t first = word.empty() ? 0 : decode_at(word, 0).bytes;
+    out += mapped(word.substr(0, first), CaseMap::kUpper) + mapped(word.substr(first), CaseMap::kLower);
+    word.clear();
+  };
+  bool in_gap = false;
   for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = decode_at(text.bytes(), at);
-    encode_to(out, upper_starts(casing, at, before) ? upper_of(c.value) : lower_of(c.value));
-    before = c.value;
+    const CodePoint c = decode_at(text, at);
+    const bool is_gap = is_space(c.value) || (c.value < 0x80 && std::string_view{"-({[<"}.find(static_cast<char>(c.value)) != kNpos);
+    if (std::exchange(in_gap, is_gap) != is_gap) flush();
+    word += text.substr(at, c.bytes);
     at += c.bytes;
   }
-  return recast(text, std::move(out));
+  flush();
+  return out;
+}
+
+TrustedText escaped(Budget& budget, const TrustedText& text) {
+  budget.charge_bytes(text.size());
+  TrustedText out;
+  if (text.is_markup()) return text;
+  const std::string& bytes = text.bytes();
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t special = std::min(bytes.find_first_of("&<>'\"", at), bytes.size());
+    out.append_slice(text, at, special);
+    if (special == bytes.size()) break;
+    const char c = bytes[special];
+    out.append_instead(text, special, c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '\'' ? "&#39;" : "&#34;");
+    budget.charge(1);
+    at = special + 1;
+  }
+  return out.set_markup(true);
+}
+
+void require_public_key(std::string_view name) {
+  if (name.starts_with('_')) {
+    fail(TemplateErrorKind::kUnsupported, "the name '" + std::string{name} + "' starts with an underscore, which is refused");
+  }
 }
 
 TrustedText trimmed(Budget& budget, const TrustedText& text, Side side, const TrustedText* chars) {

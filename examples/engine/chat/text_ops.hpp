@@ -3,6 +3,7 @@
 
 #include "engine/chat/budget.hpp"
 #include "engine/chat/trusted_text.hpp"
+#include "engine/chat/unicode_text.hpp"
 
 #include <cstdint>
 #include <string>
@@ -27,13 +28,17 @@ TrustedText replaced(Budget& budget, const TrustedText& text, const TrustedText&
 /// A changed copy of the whole text; trusted only if all of it was.
 TrustedText recast(const TrustedText& from, std::string bytes);
 
-enum class Casing : std::uint8_t {
-  kUpper,
-  kLower,
-  kCapitalize,    ///< first character upper, the others lower
-  kTitleFilter,   ///< the filter: words start behind blanks, hyphens and opening brackets
-  kTitleMethod,   ///< str.title: words start behind everything that is no letter
-};
-TrustedText recased(Budget& budget, const TrustedText& text, Casing casing);
+/// The text with every character mapped; trusted only if all of it was.
+TrustedText recased(Budget& budget, const TrustedText& text, CaseMap map);
+/// `transform` of the whole text, under the same rule.
+TrustedText recased(Budget& budget, const TrustedText& text, std::string (*transform)(std::string_view));
+/// The filter `title`: words start behind blanks, hyphens and opening brackets.
+std::string filter_title(std::string_view text);
+
+/// With & < > ' " as HTML writes them; each byte keeps its trust. The result is markup.
+TrustedText escaped(Budget& budget, const TrustedText& text);
+
+/// Refuses a key or attribute with `_` in front. Errors: kUnsupported.
+void require_public_key(std::string_view name);
 
 }  // namespace kvpage::engine::chat

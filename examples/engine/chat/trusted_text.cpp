@@ -48,6 +48,13 @@ void TrustedText::append_slice(const TrustedText& other, std::size_t begin, std:
   }
 }
 
+void TrustedText::append_instead(const TrustedText& other, std::size_t at, std::string_view bytes) {
+  const auto span = std::upper_bound(other.spans_.begin(), other.spans_.end(), at,
+                                     [](std::size_t byte, const TrustedSpan& s) { return byte < s.end; });
+  const bool is_trusted = span != other.spans_.end() && span->begin <= at;
+  is_trusted ? append(trusted(std::string{bytes})) : append_untrusted(bytes);
+}
+
 TrustedText TrustedText::slice(std::size_t begin, std::size_t end) const {
   TrustedText part;
   part.append_slice(*this, begin, end);

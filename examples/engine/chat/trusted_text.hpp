@@ -37,6 +37,12 @@ class TrustedText {
   /// Requires: begin <= end <= other.size(), &other != this.
   void append_slice(const TrustedText& other, std::size_t begin, std::size_t end);
   void append_untrusted(std::string_view bytes);
+  /// `bytes` in the place of the byte of `other` at `at`, with its trust.
+  void append_instead(const TrustedText& other, std::size_t at, std::string_view bytes);
+
+  /// Jinja's Markup, the result of `safe`: what it is joined with is escaped. Cutting and joining forget it.
+  bool is_markup() const noexcept { return markup_; }
+  TrustedText& set_markup(bool markup) { return markup_ = markup, *this; }
 
   /// Bytes [begin, end). Requires: begin <= end <= size(). Cost: linear in the slice, logarithmic in the spans.
   TrustedText slice(std::size_t begin, std::size_t end) const;
@@ -46,6 +52,7 @@ class TrustedText {
 
   std::string bytes_;
   std::vector<TrustedSpan> spans_;
+  bool markup_ = false;
 };
 
 }  // namespace chat

@@ -1,4 +1,4 @@
-/// \file UTF-8 decoding, the whitespace of Python's str, and a compact case mapping.
+/// \file UTF-8 decoding, and the whitespace of Python's str.
 #include "engine/chat/utf8.hpp"
 
 namespace kvpage::engine::chat {
@@ -7,12 +7,6 @@ namespace {
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
 bool in_range(char32_t value, char32_t low, char32_t high) { return value >= low && value <= high; }
-
-/// Blocks in which upper and lower case alternate, the upper one first at an even (or odd) value.
-bool pairs_from_even(char32_t c) {
-  return in_range(c, 0x100, 0x12F) || in_range(c, 0x132, 0x137) || in_range(c, 0x14A, 0x177) || in_range(c, 0x460, 0x481);
-}
-bool pairs_from_odd(char32_t c) { return in_range(c, 0x139, 0x148) || in_range(c, 0x179, 0x17E); }
 
 }  // namespace
 
@@ -84,67 +78,6 @@ bool is_space(char32_t c) {
 
 bool is_line_end(char32_t c) {
   return in_range(c, 0x0A, 0x0D) || in_range(c, 0x1C, 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-char32_t upper_of(char32_t c) {
-  if (in_range(c, 'a', 'z')) return c - 32;
-  if (c == 0xB5) return 0x39C;
-  if (c == 0xFF) return 0x178;
-  if (in_range(c, 0xE0, 0xFE) && c != 0xF7) return c - 32;
-  if (c == 0x131) return 'I';
-  if (pairs_from_even(c)) return c & ~char32_t{1};
-  if (pairs_from_odd(c)) return c % 2 == 0 ? c - 1 : c;
-  if (c == 0x3AC) return 0x386;
-  if (in_range(c, 0x3AD, 0x3AF)) return c - 37;
-  if (c == 0x3C2) return 0x3A3;
-  if (in_range(c, 0x3B1, 0x3CB)) return c - 32;
-  if (c == 0x3CC) return 0x38C;
-  if (c == 0x3CD || c == 0x3CE) return c - 63;
-  if (in_range(c, 0x430, 0x44F)) return c - 32;
-  if (in_range(c, 0x450, 0x45F)) return c - 80;
-  return c;
-}
-
-char32_t lower_of(char32_t c) {
-  if (in_range(c, 'A', 'Z')) return c + 32;
-  if (in_range(c, 0xC0, 0xDE) && c != 0xD7) return c + 32;
-  if (c == 0x178) return 0xFF;
-  if (pairs_from_even(c) && c != 0x130 && c != 0x131) return c | char32_t{1};
-  if (pairs_from_odd(c)) return c % 2 == 1 ? c + 1 : c;
-  if (c == 0x386) return 0x3AC;
-  if (in_range(c, 0x388, 0x38A)) return c + 37;
-  if (c == 0x38C) return 0x3CC;
-  if (c == 0x38E || c == 0x38F) return c + 63;
-  if (in_range(c, 0x391, 0x3AB) && c != 0x3A2) return c + 32;
-  if (in_range(c, 0x410, 0x42F)) return c + 32;
-  if (in_range(c, 0x400, 0x40F)) return c + 80;
-  return c;
-}
-
-bool is_cased(char32_t c) { return c == 0xDF || lower_of(c) != c || upper_of(c) != c; }
-
-std::string to_upper(std::string_view text) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = decode_at(text, at);
-    if (c.value == 0xDF) {
-      result += "SS";
-    } else {
-      encode_to(result, upper_of(c.value));
-    }
-    at += c.bytes;
-  }
-  return result;
-}
-
-std::string to_lower(std::string_view text) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = decode_at(text, at);
-    encode_to(result, lower_of(c.value));
-    at += c.bytes;
-  }
-  return result;
 }
 
 }  // namespace kvpage::engine::chat

@@ -1,4 +1,4 @@
-/// \file Code points of UTF-8 text: boundaries, whitespace and case, as Python's str has them. Invalid bytes count as one each.
+/// \file Code points of UTF-8 text: boundaries and whitespace, as Python's str has them. Invalid bytes count as one each.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,5 @@ bool is_valid_utf8(std::string_view text);
 bool is_space(char32_t value);
 /// One of the line ends of str.splitlines.
 bool is_line_end(char32_t value);
-
-/// Case mapping of Latin, Greek and Cyrillic letters (one to one, and sharp s in upper case); others stay as they are.
-std::string to_upper(std::string_view text);
-std::string to_lower(std::string_view text);
-char32_t lower_of(char32_t value);
-char32_t upper_of(char32_t value);
-/// True for a letter that the case mapping knows.
-bool is_cased(char32_t value);
 
 }  // namespace kvpage::engine::chat

@@ -3,7 +3,7 @@
 
 #include "engine/chat/format_value.hpp"
 #include "engine/chat/operators.hpp"
-#include "engine/chat/utf8.hpp"
+#include "engine/chat/unicode_text.hpp"
 
 namespace kvpage::engine::chat {
 namespace {
@@ -36,50 +36,52 @@ bool divisibleby_test(Budget& budget, const Value& self, const Arguments& argume
   return divisible(budget, self, *bound[0], 0);
 }
 
-/// islower / isupper: at least one letter, and none of the other case.
-template <bool kUpper>
+template <bool (*kPredicate)(std::string_view)>
 bool cased(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments none{arguments, {}};
   const TrustedText text = to_text(budget, self);
-  bool found = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = decode_at(text.bytes(), at);
-    at += c.bytes;
-    if (!is_cased(c.value)) continue;
-    if ((kUpper ? upper_of(c.value) : lower_of(c.value)) != c.value || (kUpper && c.value == 0xDF)) return false;
-    found = true;
-  }
-  return found;
+  budget.charge_bytes(4 * text.size());
+  return kPredicate(text.bytes());
 }
 
-/// Python's `is` for the values that exist once: true, false, none. Others have no identity here.
+/// Python's `is` for values that exist once or that are of different types. Others have no identity here.
 bool sameas_test(Budget&, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"other"}, 1};
   const Value& other = *bound[0];
   if (other.as_bool() != nullptr) return self.as_bool() != nullptr && *self.as_bool() == *other.as_bool();
   if (other.is_none()) return self.is_none();
-  fail(TemplateErrorKind::kUnsupported, "'sameas' is supported for true, false and none; use == for others");
+  if (other.identity() != nullptr || self.identity() != nullptr) return other.identity() == self.identity();
+  if (self.type_name() != other.type_name()) return false;
+  fail(TemplateErrorKind::kUnsupported, "'sameas' is supported for true, false, none and objects; use == for others");
+}
+
+template <auto kFind>
+bool known_name(Budget&, const Value& self, const Arguments& arguments) {
+  const BoundArguments none{arguments, {}};
+  if (self.as_list() != nullptr || self.as_dict() != nullptr) fail_runtime("'filter' and 'test' need a name");
+  return self.as_text() != nullptr && kFind(self.as_text()->bytes()) != nullptr;
 }
 
 constexpr auto kIterable = [](const Value& v) {
-  return v.as_text() != nullptr || v.as_list() != nullptr || v.as_dict() != nullptr || v.is_undefined();
+  return v.as_text() != nullptr || v.as_list() != nullptr || v.as_dict() != nullptr || v.is_undefined() || v.as_loop() != nullptr;
 };
 constexpr auto kSequence = [](const Value& v) { return kIterable(v) && (v.as_list() == nullptr || v.as_list()->form <= ListForm::kRange); };
 constexpr auto kIsBool = [](const Value& v) { return v.as_bool() != nullptr; };
 constexpr auto kIsTrue = [](const Value& v) { return v.as_bool() != nullptr && *v.as_bool(); };
 constexpr auto kIsFalse = [](const Value& v) { return v.as_bool() != nullptr && !*v.as_bool(); };
-constexpr auto kNumber = [](const Value& v) { return v.as_bool() != nullptr || v.as_integer() != nullptr || v.as_number() != nullptr; };
 
 constexpr NamedTest kTests[] = {
     {"boolean", plain<kIsBool>},
-    {"callable", plain<[](const Value&) { return false; }>},  // functions are no values; the interpreter asks about names
+    {"callable", plain<[](const Value& v) { return v.is_callable() || v.is_undefined(); }>},
     {"defined", plain<[](const Value& v) { return !v.is_undefined(); }>},
     {"divisibleby", divisibleby_test},
     {"eq", comparison<CompareOp::kEqual>},
     {"equalto", comparison<CompareOp::kEqual>},
     {"==", comparison<CompareOp::kEqual>},
+    {"escaped", plain<[](const Value& v) { return v.as_text() != nullptr && v.as_text()->is_markup(); }>},
     {"even", parity<0>},
     {"false", plain<kIsFalse>},
+    {"filter", known_name<find_filter>},
     {"float", plain<[](const Value& v) { return v.as_number() != nullptr; }>},
     {"ge", comparison<CompareOp::kGreaterEqual>},
     {">=", comparison<CompareOp::kGreaterEqual>},
@@ -87,26 +89,27 @@ constexpr NamedTest kTests[] = {
     {"gt", comparison<CompareOp::kGreater>},
     {">", comparison<CompareOp::kGreater>},
     {"in", comparison<CompareOp::kIn>},
-    {"integer", plain<[](const Value& v) { return v.as_integer() != nullptr; }>},
+    {"integer", plain<[](const Value& v) { return v.as_integer() != nullptr || v.as_big() != nullptr; }>},
     {"iterable", plain<kIterable>},
     {"le", comparison<CompareOp::kLessEqual>},
     {"<=", comparison<CompareOp::kLessEqual>},
     {"lessthan", comparison<CompareOp::kLess>},
-    {"lower", cased<false>},
+    {"lower", cased<is_lower_text>},
     {"lt", comparison<CompareOp::kLess>},
     {"<", comparison<CompareOp::kLess>},
     {"mapping", plain<[](const Value& v) { return v.as_dict() != nullptr; }>},
     {"ne", comparison<CompareOp::kNotEqual>},
     {"!=", comparison<CompareOp::kNotEqual>},
     {"none", plain<[](const Value& v) { return v.is_none(); }>},
-    {"number", plain<kNumber>},
+    {"number", plain<is_number>},
     {"odd", parity<1>},
     {"sameas", sameas_test},
     {"sequence", plain<kSequence>},
     {"string", plain<[](const Value& v) { return v.as_text() != nullptr; }>},
+    {"test", known_name<find_test>},
     {"true", plain<kIsTrue>},
     {"undefined", plain<[](const Value& v) { return v.is_undefined(); }>},
-    {"upper", cased<true>},
+    {"upper", cased<is_upper_text>},
 };
 
 }  // namespace

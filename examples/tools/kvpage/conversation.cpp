@@ -1,6 +1,5 @@
 #include "tools/kvpage/conversation.hpp"
 
-#include "engine/chat/json_value.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
@@ -38,12 +37,14 @@ void Conversation::warn_of_left_out(const std::string& rendered) {
 }
 
 std::vector<TokenId> Conversation::prompt_ids() {
-  auto messages = nlohmann::ordered_json::array();
-  for (const auto& [role, content] : messages_) messages.push_back({{"role", role}, {"content", content}});
-  auto value = engine::template_value(messages);
-  if (!value) throw Failure(kExitUsage, value.error().message);
+  using engine::chat::Value;
+  const auto text = [](const std::string& bytes) { return Value::text(bytes); };
+  std::vector<Value> messages;
+  for (const auto& [role, content] : messages_) {
+    messages.push_back(Value::dict({{text("role"), text(role)}, {text("content"), text(content)}}));
+  }
   engine::ChatInputs inputs;
-  inputs.messages = std::move(*value);
+  inputs.messages = Value::list(std::move(messages));
   inputs.bos_token = special_text(tokenizer_, tokenizer_.bos());
   inputs.eos_token = special_text(tokenizer_, tokenizer_.eos());
   inputs.local_time = local_time_now;

@@ -4,8 +4,6 @@
 #include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 #include <ctime>
 
@@ -14,11 +12,10 @@ namespace {
 
 engine::chat::Value read_json_array(const std::string& path) {
   const std::string text = read_text(path);
-  parse_document(text, path);  // says what is wrong and where; the order of the keys is kept below
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_array()) throw Failure(kExitUsage, path + ": must hold a JSON array");
-  auto value = engine::template_value(json);
+  auto value = engine::template_value(text);
+  if (!value && value.error().kind == engine::TemplateErrorKind::kSyntax) parse_document(text, path);  // says what is wrong and where
   if (!value) throw Failure(kExitUsage, path + ": " + value.error().message);
+  if (value->as_list() == nullptr) throw Failure(kExitUsage, path + ": must hold a JSON array");
   return std::move(*value);
 }
 
