@@ -85,7 +85,8 @@ class Engine {
     const std::int64_t begin_ns = env_.now_ns();
     if (!owes_events_) plan_and_run();
     deliver_events();
-    if (output_.status.ok()) failures_in_a_row_ = 0;
+    failures_in_a_row_ = output_.status.ok() ? 0 : failures_in_a_row_ + 1;
+    output_.gave_up = failures_in_a_row_ >= limits().max_aborts;
     output_.duration_ns = env_.now_ns() - begin_ns;
     return output_;
   }
@@ -201,14 +202,12 @@ class Engine {
       ledger_.count_rows(plan);
       scheduler_.commit(results_, promotions);
     } else {
-      output_.gave_up = !scheduler_.abort(std::ssize(promotions)).ok();
+      static_cast<void>(scheduler_.abort(std::ssize(promotions)));  // `step` counts failures of every kind
     }
   }
 
-  /// Of a part of the step that the scheduler does not know of.
   void fail_without_memory() {
     if (output_.status.ok()) output_.status = kNoMemory;
-    output_.gave_up = output_.gave_up || ++failures_in_a_row_ >= limits().max_aborts;
   }
 
   /// The forward pass and the draws.

@@ -17,14 +17,13 @@
 
 namespace kvpage::engine {
 
-/// Requests are recorded under their names, or, without one of their own, under the numbers of their tickets. Without a recorder it is
-/// false and does nothing. Cost: it remembers the id of each request of the trace, so that none comes twice.
+/// Requests are recorded under their names, or, without one of their own, under the numbers of their tickets. Without a recorder it
+/// does nothing. Cost: it remembers the id of each request of the trace, so that none comes twice.
 /// Errors: a trace that finds no memory ends, and its recorder says so when it is flushed; the engine goes on.
 class EngineTrace {
  public:
   EngineTrace() = default;
   explicit EngineTrace(TraceRecorder* recorder) noexcept : recorder_(recorder) {}
-  explicit operator bool() const noexcept { return recorder_ != nullptr; }
 
   void submit(RequestId id, const GenerationRequest& request) noexcept {
     write([&] {

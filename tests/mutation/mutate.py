@@ -217,6 +217,8 @@ def rotate(options):
     by_key = {place.key: place for subject in places.SUBJECTS for place in places.places_of(subject)}
     found = [row for row in read_record()["mutants"] if "found_by" in row]
     present = [row for row in found if row["key"] in by_key]
+    if not found:
+        raise BrokenCheck(f"{RECORD.name} has no mutant that a test finds: mutate.py run --record writes it")
     if len(present) < 0.8 * len(found):
         raise BrokenCheck(f"only {len(present)} of {len(found)} recorded places are left: mutate.py run --record draws a new sample")
     done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], text=True, capture_output=True, check=False)

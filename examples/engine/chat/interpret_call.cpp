@@ -140,7 +140,8 @@ Value Interpreter::call_global(std::string_view name, const Arguments& arguments
   if (name == "cycler" || name == "joiner") return make_cycler(arguments, name == "joiner");
   if (name == "raise_exception") {
     const BoundArguments bound{arguments, {"message"}, 1};
-    fail(TemplateErrorKind::kRaised, to_text(budget_, *bound[0]).bytes());
+    const std::string message = to_text(budget_, *bound[0]).bytes();
+    fail(TemplateErrorKind::kRaised, message.empty() ? "the template refuses these messages and does not say why" : message);
   }
   fail(TemplateErrorKind::kUnsupported, "the function '" + std::string{name} + "' is not supported");
 }

@@ -7,7 +7,7 @@
 namespace kvpage::engine {
 namespace {
 
-constexpr const char* kContradictionHint = "the metadata cannot be meant so: convert the model again with current tools";
+constexpr const char* kContradictionHint = "the metadata contradicts itself: convert the model again with current tools";
 constexpr const char* kUnsupportedHint = "models with this setting are not supported";
 
 }  // namespace

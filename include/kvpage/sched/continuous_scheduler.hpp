@@ -64,7 +64,7 @@ struct SchedulerPolicies {
 /// as a hit that the tier continues.
 ///
 /// Cache: a BlockAllocator whose sequences belong to this scheduler; it needs max_seqs + spare ids for parked and reordered sequences.
-/// Env: a SchedulerEnv. Memory: taken in submit alone, once the vectors of plans have grown; and then in plan, never in seal or commit.
+/// Env: a SchedulerEnv. Memory: taken in submit, and in plan until its vectors have grown; never in seal or commit.
 /// Errors: the constructor throws ConfigError; submit refuses; submit and plan throw std::bad_alloc and change nothing then; everything
 /// else keeps its contract or asserts.
 /// Threads: one owner. Cost: plan + commit O(running + admitted + examined waiting), removal from the queue O(log waiting).

@@ -21,7 +21,7 @@ struct SchedulerConfig {
   std::int64_t starve_after_ns = 60'000'000'000;  ///< who waited longer is overdue: it goes before all others, and its turn is guarded
   std::int64_t max_bypasses = 16;         ///< requests that may overtake one that lacks blocks or is overdue
   std::int64_t max_examined = 32;         ///< waiting requests that lack blocks which one step looks at
-  std::int64_t shield_after = 3;          ///< preemptions after which only the leader takes row or blocks, and not in a guarded turn
+  std::int64_t shield_after = 3;          ///< preemptions after which it gives way to the leader alone, in a guarded turn to nobody
   std::int64_t max_aborts = 3;            ///< aborts in a row after which `abort` reports an error
   bool share_prefixes = true;             ///< off: nothing is published and nothing found; then a preempted request computes all again
   bool reject_infeasible = false;         ///< refuse a request that StepCosts says cannot finish by its deadline, even alone

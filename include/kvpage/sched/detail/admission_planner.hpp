@@ -40,7 +40,7 @@ class AdmissionPlanner : public RowPlanner<Core> {
     if (!has_blocks && !this->start_sequence(slot, row, true)) return AdmissionOutcome::kNoRow;
     const std::int64_t n = row.loads ? 0 : this->chunk(row.first_pos, Core::catch_up_tokens(r) - row.first_pos);
     if (n == 0 && !row.loads) return AdmissionOutcome::kNoBudget;
-    row.turn_until = core_.end_of_turn(r, row.first_pos, shielded(r));
+    row.turn_until = core_.end_of_turn(r, row.first_pos, shielded_after_plan(r));
     const AdmissionView view = view_of(r, row, n);
     if (needed_blocks(r, row, view) > core_.cache->capacity().available()) return AdmissionOutcome::kNoBlocks;
     if (!row.loads) row.count = this->reserve(slot, row, n, false);
@@ -54,13 +54,13 @@ class AdmissionPlanner : public RowPlanner<Core> {
     if (view.num_running == 0) return 0;  // alone it gets what is there, whatever a policy wants to keep free
     std::int64_t own = view.chunk_blocks;
     if (r.num_preemptions() > 0) own = std::max(own, view.prompt_blocks + core_.num_groups);  // else it would be back at once
-    if (shielded(r)) own = std::max(own, view.full_blocks);
+    if (shielded_after_plan(r)) own = std::max(own, view.full_blocks);
     if (row.turn_until > 0) own = std::max(own, missing_in_turn(r, row.seq, row.turn_until));
     return std::max(own + turn_blocks_, core_.policies.admission.needed_blocks(view));
   }
 
   /// A plan that takes row or blocks may give them back: then it counts this time already.
-  [[nodiscard]] bool shielded(const Request& r) const noexcept {
+  [[nodiscard]] bool shielded_after_plan(const Request& r) const noexcept {
     const std::int64_t now = (r.kept_in == step_.serial ? 1 : 0) + (this->lost_blocks(r) ? 1 : 0);
     return r.num_preemptions() + now >= core_.config.shield_after;
   }

@@ -5,7 +5,7 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// Looks at every plan. What is guarded is told from what was waited and how often an answer gave way, not from the scheduler's marks.
+/// Looks at every plan. Whether a victim was guarded is told from what it waited and how often it gave way, not from the scheduler's marks.
 class SimTurns {
  public:
   explicit SimTurns(SimWorld& world) : world_(world) {}
