@@ -73,6 +73,10 @@ inline void probe_bytes(const ProbeInput& in, ProbeWriter& w) {
   const ByteLanes signed_x = load_bytes(in.signed_bytes);
   const IntLanes start = load_int(in.ints);
   w.ints(dot_codes(start, low7, signed_x));
+  std::int8_t transposed[64];
+  store_bytes(transposed, load_transposed(in.signed_bytes, 16));
+  w.ints(dot_codes(start, low7, load_bytes(transposed)));
+  w.ints(dot_codes(start, broadcast_byte(1), load_transposed(in.signed_bytes + 1, 13)));
   w.ints(dot_codes(start, low7, broadcast_quad(in.signed_bytes + 8)));
   // The sum of x per lane, times kCenteredStart, makes dot_centered the same number on every path.
   const IntLanes x_sum = dot_codes(zero_int(), broadcast_byte(1), signed_x);

@@ -42,10 +42,13 @@ class GreedyComparator {
 
   std::size_t rows() const { return rows_; }
 
+  /// Mean |error| of a log-probability over all steps so far.
+  double mean_error() const { return logprob_error_ / static_cast<double>(std::max<std::size_t>(steps_, 1)); }
+
   std::string summary() const {
     std::ostringstream text;
     text << tolerance_.kernels << ", prompt_nll " << nll_ << " (golden " << golden_nll_ << "), " << steps_ << " steps, argmax differs "
-         << differing_ << " times, mean |log-probability error| " << logprob_error_ / static_cast<double>(std::max<std::size_t>(steps_, 1));
+         << differing_ << " times, mean |log-probability error| " << mean_error();
     return text.str();
   }
 

@@ -32,7 +32,7 @@ concept KVCodec = std::is_empty_v<C> && requires(typename C::Code code, const fl
 
 /// What integer codes mean: x[d] = scale[g] * (code[d] - offset) [+ minimum[g]] with g = d / group_dims. A codec that says so
 /// in a member `kScaling` is read in place by the kernels, whoever wrote it. Parameters are scale[g], or pairs scale[g],
-/// minimum[g]: halves, so that the product is exact in float.
+/// minimum[g]: halves, so that the product is exact in float. Scales are not negative.
 struct KVScaling {
   int group_dims = 0;  ///< dims per scale: a multiple of 32, or 0 = all dims of the vector
   int offset = 0;      ///< 0..255

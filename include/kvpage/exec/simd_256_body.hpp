@@ -155,6 +155,20 @@ KVPAGE_LANES ByteLanes load_bytes(const void* p) {
   const auto* q = static_cast<const __m256i*>(p);
   return {_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
 }
+KVPAGE_LANES void store_bytes(void* p, ByteLanes a) {
+  auto* q = static_cast<__m256i*>(p);
+  _mm256_storeu_si256(q, a.lo);
+  _mm256_storeu_si256(q + 1, a.hi);
+}
+KVPAGE_LANES ByteLanes load_transposed(const void* p, std::int64_t stride) {
+  const auto row = [&](std::int64_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(p) + i * stride));
+  };
+  const __m128i low01 = _mm_unpacklo_epi8(row(0), row(1)), high01 = _mm_unpackhi_epi8(row(0), row(1));
+  const __m128i low23 = _mm_unpacklo_epi8(row(2), row(3)), high23 = _mm_unpackhi_epi8(row(2), row(3));
+  return {_mm256_set_m128i(_mm_unpackhi_epi16(low01, low23), _mm_unpacklo_epi16(low01, low23)),
+          _mm256_set_m128i(_mm_unpackhi_epi16(high01, high23), _mm_unpacklo_epi16(high01, high23))};
+}
 KVPAGE_LANES ByteLanes broadcast_quad(const void* p) {
   std::int32_t quad;
   __builtin_memcpy(&quad, p, 4);

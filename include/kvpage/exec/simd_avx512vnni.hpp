@@ -110,6 +110,17 @@ KVPAGE_LANES FloatLanes scale_by_power(FloatLanes a, FloatLanes n) { return {_mm
 KVPAGE_LANES FloatLanes from_bits(IntLanes a) { return {_mm512_castsi512_ps(a.v)}; }
 
 KVPAGE_LANES ByteLanes load_bytes(const void* p) { return {_mm512_loadu_si512(p)}; }
+KVPAGE_LANES void store_bytes(void* p, ByteLanes a) { _mm512_storeu_si512(p, a.v); }
+KVPAGE_LANES ByteLanes load_transposed(const void* p, std::int64_t stride) {
+  const auto row = [&](std::int64_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(p) + i * stride));
+  };
+  __m512i rows = _mm512_inserti32x4(_mm512_castsi128_si512(row(0)), row(1), 1);
+  rows = _mm512_inserti32x4(_mm512_inserti32x4(rows, row(2), 2), row(3), 3);
+  // Words i of the four rows side by side, then their bytes.
+  const __m512i words = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), rows);
+  return {_mm512_shuffle_epi8(words, _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400))};
+}
 KVPAGE_LANES ByteLanes broadcast_quad(const void* p) {
   std::int32_t quad;
   __builtin_memcpy(&quad, p, 4);

@@ -202,6 +202,11 @@ KVPAGE_LANES ByteLanes load_bytes(const void* p) {
   std::memcpy(out.v, p, 64);
   return out;
 }
+KVPAGE_LANES void store_bytes(void* p, ByteLanes a) { std::memcpy(p, a.v, 64); }
+/// Lane i: bytes i of the four rows of 16 bytes at p, p + stride, ..
+KVPAGE_LANES ByteLanes load_transposed(const void* p, std::int64_t stride) {
+  return detail::each_byte([&](int i) { return static_cast<const std::uint8_t*>(p)[i % 4 * stride + i / 4]; });
+}
 /// The 4 bytes at p in every lane.
 KVPAGE_LANES ByteLanes broadcast_quad(const void* p) {
   std::uint8_t quad[4];

@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -98,6 +99,21 @@ TEST_CASE("paged_attention.cpu.equals_the_reference_for_every_group", "[paged_at
       require_near(storage(format).run(problem, {}), storage(format).run(problem, {.reference = true}), error_bound(problem));
     }
   }
+}
+
+TEST_CASE("paged_attention.cpu.coded_weights_of_8_bit_values_keep_14_bits", "[paged_attention]") {
+  AttentionProblem problem = make_problem(6, 2, 64, 7);
+  problem.seqs = {{64, 3, 61}, {1000, 20, 980}};
+  fill_random(problem, 8);
+  // Rotated, a query of one dim is +-x / 8 everywhere: its code is exact, so that the weights' codes are all that is left.
+  for (std::size_t i = 0; i < problem.q.size(); ++i) problem.q[i] = i % 64 == i / 64 % 64 ? 8.0f : 0.0f;
+  double largest = 0;
+  for (const auto& kv : problem.kv) {
+    for (const float v : kv.v) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+  }
+  const Storage& int8 = storage("int8");
+  // 64 roundings of half a unit in 14 bits, of either sign: 8 times as much as one.
+  require_near(int8.run(problem, {}), int8.run(problem, {.reference = true}), {8 * 0x1p-15 * largest, 1e-5});
 }
 
 TEST_CASE("paged_attention.cpu.long_contexts_equal_the_reference", "[paged_attention]") {

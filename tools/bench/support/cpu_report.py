@@ -16,6 +16,7 @@ WANTED = {
     "decode16.smollm2-q4_1": (5,), "decode32.smollm2-q4_1": (6,), "decode16.smollm2-q4_0": (2.5,), "decode32.smollm2-q4_0": (2.3,),
     "requests16.smollm2-q4_1.openvino": (1.7,), "requests32.smollm2-q4_1.openvino": (1.7,),
     "decode1_ctx4096.smollm2-q4_0": (2.2,), "decode1_ctx4096_int8.smollm2-q4_0": (3,), "prefill512_depth4096.smollm2-q4_0": (2.5,),
+    "prefill512_depth4096_int8.smollm2-q4_0.openvino": (1.15,),
     "load.smollm2-q4_1": (1,), "load_cached.smollm2-q4_1": (1,),
 }
 WANTED_SHARE = {"smollm2-q4_1": 0.75, "smollm2-q4_0": 0.75, "smollm2-q8_0": 0.75}

@@ -25,6 +25,13 @@ template <class P>
   requires(std::is_same_v<typename P::Storage, std::uint16_t> && P::kMaxFinite == 65504.0f)
 inline constexpr bool kStoresHalves<PlainCodec<P>> = true;
 
+/// Codecs whose codes are floats, one per dim and without parameters.
+template <class C>
+inline constexpr bool kStoresFloats = false;
+template <class P>
+  requires std::is_same_v<typename P::Storage, float>
+inline constexpr bool kStoresFloats<PlainCodec<P>> = true;
+
 /// hadamard_rotate with the signs from their table: the same bits.
 inline void rotate_vector(float* x, std::int64_t head_dim) noexcept {
   for_each_rotation_block(head_dim, [x](std::int64_t begin, std::int64_t size) {
@@ -42,15 +49,21 @@ void store_vector(const KVSide<KV, kIsKey>& side, std::int64_t t, const float* x
   typename Codec::Code codes[kMaxHeadDim];
   std::uint16_t params[kMaxKVParams] = {};
   const std::int64_t head_dim = side.dims.head_dim;
-  Codec::encode(x, head_dim, codes, params);
   constexpr std::int64_t kWord = kIsKey ? Codec::kDotDims : 1;
   if (Codec::kBits == 4 || head_dim % kWord != 0 || head_dim <= kWord) {
+    Codec::encode(x, head_dim, codes, params);
     for (std::int64_t d = 0; d < head_dim; ++d) store_code<Codec>(side.codes, side.index(t, d), codes[d]);
   } else {
     const std::int64_t first = side.index(t, 0);
     const std::int64_t stride = side.index(t, kWord) - first;
     auto* out = reinterpret_cast<typename Codec::Code*>(side.codes) + first;
-    for (std::int64_t d = 0; d < head_dim; d += kWord, out += stride) std::memcpy(out, codes + d, sizeof(codes[0]) * kWord);
+    if constexpr (kStoresFloats<Codec>) {
+      // Not through `codes`: a copy that was just written is read back while stores to head_dim lines of the page wait.
+      for (std::int64_t d = 0; d < head_dim; ++d, out += stride) Codec::encode(x + d, 1, out, params);
+    } else {
+      Codec::encode(x, head_dim, codes, params);
+      for (std::int64_t d = 0; d < head_dim; d += kWord, out += stride) std::memcpy(out, codes + d, sizeof(codes[0]) * kWord);
+    }
   }
   for (std::int64_t p = 0; p < side.shape.num_params; ++p) {
     side.params[KV::Layout::param_index(side.dims, side.shape, t, p)] = params[p];

@@ -10,6 +10,8 @@
 #include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/values_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/sums_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/softmax_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/queries_body.hpp>
@@ -255,7 +257,8 @@ template <KVStorage KV>
 /// Scores and weighted sums take 64 absolute positions at a time, the softmax 32; partial results over 256 are folded in
 /// ascending order: which worker does what changes no bit. Leading splits whose pages several sequences share are read once
 /// for all of them (cascade). Keys and values are read as codes; 8- and 4-bit keys by integer dot products against queries of
-/// 15 bits. Threads: one launch at a time per Cpu. Cost: no allocation.
+/// 15 bits, 8-bit values with one scale likewise against weights of 14 bits of the largest one of 64 positions.
+/// Threads: one launch at a time per Cpu. Cost: no allocation.
 template <KVStorage KV>
 [[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;

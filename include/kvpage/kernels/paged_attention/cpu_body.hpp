@@ -121,7 +121,11 @@ inline void attend_pair(const AttentionLaunch& launch, const AttentionTile& tile
       }
     }
   }
-  accumulate_tile<Value>(launch, {&pairs, launch.value_stride, launch.padded_dim, scratch.value_params}, scratch, masked, num_rows);
+  if constexpr (kIntegerSums<Value>) {
+    sum_tile(launch, pairs, scratch, num_rows);
+  } else {
+    accumulate_tile<Value>(launch, {&pairs, launch.value_stride, launch.padded_dim, scratch.value_params}, scratch, masked, num_rows);
+  }
 }
 
 /// The pair at `pos` of a tile; empty when nothing of it is visible.

@@ -68,6 +68,15 @@ inline constexpr bool kScaledVectors = has_one_scale<C>();
 template <class C>
 inline constexpr bool kScaledDims = ScaledKVCodec<C> && !kScaledVectors<C>;
 
+/// Values that are summed by integer dots against coded weights: those that `dot_codes` takes as they are.
+template <class C>
+constexpr bool has_signed_bytes() noexcept {
+  if constexpr (ScaledKVCodec<C>) return C::kBits == 8 && std::is_signed_v<typename C::Code> && C::kScaling.offset == 0;
+  return false;
+}
+template <class C>
+inline constexpr bool kIntegerSums = kScaledVectors<C> && has_signed_bytes<C>();
+
 /// Formats that the processor converts itself, known by what their codes mean: a user's own type with these codes counts too.
 template <class C>
 constexpr bool decodes_like_half() noexcept {
@@ -213,6 +222,9 @@ struct AttentionScratch {
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
   float* value_params = nullptr;       // [2 * groups, 64]
+  std::int8_t* weight_codes = nullptr; // [rows, {high, low}, 64], of the current pair's weights
+  float* weight_scale = nullptr;       // [rows]
+  std::byte* value_words = nullptr;    // [16, padded_dim, 4], the current pair's values, four tokens side by side
   std::byte* page = nullptr;           // [stage_bytes]
   VisibleKeys* visible = nullptr;      // [rows], of the current pair
   float* lane_sum = nullptr;           // [rows, 16], sums of the current split's weights by lane
@@ -246,6 +258,9 @@ class AttentionCarver {
     take(scratch.bias_score, launch.rows);
     take(scratch.turned_bias, launch.padded_dim);
     take(scratch.value_params, 2 * groups * kAttentionPairTokens);
+    take(scratch.weight_codes, 2 * launch.rows * kAttentionPairTokens);
+    take(scratch.weight_scale, launch.rows);
+    take(scratch.value_words, launch.padded_dim * kAttentionPairTokens);
     take(scratch.page, launch.stage_bytes);
     take(scratch.visible, launch.rows);
     take(scratch.lane_sum, launch.rows * 16);

@@ -138,32 +138,33 @@ KVPAGE_LANES IntLanes dot_key_word(IntLanes sum, ByteLanes codes, ByteLanes x) {
   return Key::kBits == 8 ? dot_centered(sum, codes, x) : dot_codes(sum, codes, x);
 }
 
-/// Adds the integer dots of words [begin, end) of `kRows` queries with `kHalves` halves of a pair.
+/// Adds the integer dots of words [begin, end), a multiple of 4, of `kRows` queries with `kHalves` halves of a pair.
 template <class Key, int kRows, int kHalves>
 KVPAGE_LANES void add_key_words(const AttentionLaunch& launch, const PairsAhead& pairs, int first_half, const CodedQueries& q,
                                 std::int64_t begin, std::int64_t end, IntLanes (&high)[kRows][kHalves], IntLanes (&low)[kRows][kHalves]) {
   const std::int64_t split = launch.padded_dim / 8;  // 4-bit words from here on are high nibbles
-  const std::byte* codes[kHalves];
-  for (int h = 0; h < kHalves; ++h) codes[h] = pairs.now.keys[first_half + h] + begin * launch.key_stride;
   const std::int8_t* x = q.codes + begin * 8 * kRows;
-  for (std::int64_t word = begin; word < end; ++word, x += 8 * kRows) {
-    const bool upper = Key::kBits == 4 && word >= split;
-    const std::int64_t offset = (upper ? word - split : word) * launch.key_stride;
-    ByteLanes k[kHalves];
-    KVPAGE_UNROLL
-    for (int h = 0; h < kHalves; ++h) {
-      prefetch_line(pairs.next.keys[first_half + h] + offset, pairs.later.keys[first_half + h] + offset);
-      k[h] = load_key_word<Key>(Key::kBits == 4 ? pairs.now.keys[first_half + h] + offset : codes[h], upper);
-      codes[h] += launch.key_stride;
-    }
-    KVPAGE_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const ByteLanes x_high = broadcast_quad(x + 8 * r);
-      const ByteLanes x_low = broadcast_quad(x + 8 * r + 4);
+  for (std::int64_t first = begin; first < end; first += 4) {
+    KVPAGE_UNROLL  // sums that a short loop carries are copied, and kept on the stack, in every turn of it
+    for (int i = 0; i < 4; ++i, x += 8 * kRows) {
+      const std::int64_t word = first + i;
+      const bool upper = Key::kBits == 4 && word >= split;
+      const std::int64_t offset = (upper ? word - split : word) * launch.key_stride;
+      ByteLanes k[kHalves];
       KVPAGE_UNROLL
       for (int h = 0; h < kHalves; ++h) {
-        high[r][h] = dot_key_word<Key>(high[r][h], k[h], x_high);
-        low[r][h] = dot_key_word<Key>(low[r][h], k[h], x_low);
+        prefetch_line(pairs.next.keys[first_half + h] + offset, pairs.later.keys[first_half + h] + offset);
+        k[h] = load_key_word<Key>(pairs.now.keys[first_half + h] + offset, upper);
+      }
+      KVPAGE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const ByteLanes x_high = broadcast_quad(x + 8 * r);
+        const ByteLanes x_low = broadcast_quad(x + 8 * r + 4);
+        KVPAGE_UNROLL
+        for (int h = 0; h < kHalves; ++h) {
+          high[r][h] = dot_key_word<Key>(high[r][h], k[h], x_high);
+          low[r][h] = dot_key_word<Key>(low[r][h], k[h], x_low);
+        }
       }
     }
   }

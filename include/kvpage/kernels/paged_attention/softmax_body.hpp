@@ -114,7 +114,11 @@ inline void softmax_rows(const AttentionLaunch& launch, const AttentionScratch& 
     store(sum, add(load(sum), add(s[r][0], s[r][1])));
     float* weights = scratch.scores + (row + r) * kAttentionPairTokens + step * kAttentionStepTokens;
     KVPAGE_UNROLL
-    for (int h = 0; h < 2; ++h) store(weights + 16 * h, kValueScales ? mul(s[r][h], value_scales[h]) : s[r][h]);
+    for (int h = 0; h < 2; ++h) {
+      FloatLanes weight = kValueScales ? mul(s[r][h], value_scales[h]) : s[r][h];
+      if constexpr (kValueScales && kMasked) weight = select(mask[r][h], weight, zero());  // the scale of an unseen value may be NaN
+      store(weights + 16 * h, weight);
+    }
   }
 }
 
