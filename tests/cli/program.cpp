@@ -29,8 +29,8 @@ constexpr unsigned kLongestRunSeconds = 300;
 }
 
 /// Anonymous memory of a kvpage at this moment. The largest resident set, which the system notes by itself, would not do: it has pages
-/// of files, as many as lie in one piece of the page cache, and all that this test program had before execv. Nor would own_memory_bytes: it walks
-/// every page, too slow to ask a running process again and again.
+/// of files, as many as lie in one piece of the page cache, and all that this test program had before execv. Nor would own_memory_bytes:
+/// it walks every page, too slow to ask a running process again and again.
 std::int64_t own_bytes(pid_t pid) {
   static const std::string program = std::filesystem::path(KVPAGE_PROGRAM).filename();
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");

@@ -24,7 +24,7 @@ def check(tree):
         yield Violation(DOCUMENTS[0], 1, "no document found: nothing to check")
     tests = test_names(tree)
     areas = {name.partition(".")[0] for name in tests}
-    figures = "".join(tree.text(path) for path in tree.files(("bench", "tools"), {".cpp", ".py"}))
+    figures = figure_words(tree)
     for path in present + tree.files(("docs",), {".md"}):
         for number, line in enumerate(tree.text(path).splitlines(), start=1):
             links = [posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) for link in LINK.findall(line)]
@@ -41,10 +41,17 @@ def is_test(named, tests):
     return any(fnmatch.fnmatch(name, named) or fnmatch.fnmatch(named, name) for name in tests)
 
 
-def is_figure(named, sources):
+def figure_words(tree):
+    """Words of the texts that benches write, by the group that they belong to: `sched.NAME` is a figure of tools/bench/sched.py."""
+    texts = [tree.text(path) for path in tree.files(("bench", "tools"), {".cpp", ".py"})]
+    words = {word for text in texts for quoted in re.findall(r'"[^"\n]*"', text) for word in re.findall(r"\w+", quoted)}
+    return {path.rpartition("/")[2].removesuffix(".py"): words for path in tree.files(("tools/bench",), {".py"})}
+
+
+def is_figure(named, figures):
     """Benches write the last word of a figure whole, or put one word behind it."""
-    word = named.rpartition(".")[2]
-    return word in sources or ("_" in word and word.rpartition("_")[0] in sources)
+    words, word = figures.get(named.partition(".")[0], ()), named.rpartition(".")[2]
+    return word in words or ("_" in word and word.rpartition("_")[0] in words)
 
 
 def test_names(tree):
@@ -69,7 +76,8 @@ FIXTURES = [
         "README.md": "`op.thing.holds` `op.thing.*` `op.added.x` `op.rate_12`\n`op.thing.gone` `op.other.*` `file.hpp`\n",
         "tests/op/a_test.cpp": 'TEST_CASE("op.thing.holds", "[op]") {}\n',
         "tests/op/CMakeLists.txt": "add_test(NAME op.added.${x} COMMAND a)\n",
-        "bench/a.cpp": 'print("rate_12");\n',
-    }, ["README.md:2: there is no test op.other.*", "README.md:2: there is no test op.thing.gone"]),
+        "bench/a.cpp": 'print("rate_12"); print("gone");\n', "tools/bench/op.py": "",
+        "docs/c.md": "`op.gone` `other.gone`\n", "tests/other/b_test.cpp": 'TEST_CASE("other.x", "[x]") {}\n',
+    }, ["README.md:2: there is no test op.other.*", "docs/c.md:1: there is no test other.gone"]),
     ("nothing there", {"tools/a.sh": ""}, ["README.md:1: no document found"]),
 ]

@@ -23,7 +23,8 @@ SUBJECTS = {
 }
 
 # Compile-time text; checks, which compute nothing; memory asked for in advance.
-NOT_MUTATED = re.compile(r"\b(static_assert|if constexpr|requires|template|concept|case|using|alignas|operator|KVPAGE_ASSERT\w*|throw|reserve)"
+NOT_MUTATED = re.compile(r"\b(static_assert|if constexpr|requires|template|concept|case|using|alignas|operator|"
+                         r"KVPAGE_ASSERT\w*|throw|reserve)"
                          r"\b|^\s*#")
 CONSTANT_LINE = re.compile(r"^(\s*)(?:static |inline )*constexpr ([\w:]+) (k\w+) = (?=\d)")
 COMPARISON = re.compile(r" (<=|>=|==|!=|<|>) (?=\S)")

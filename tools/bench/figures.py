@@ -48,7 +48,8 @@ def paired_figure(name, results, metric, unit, against=None, peer=None, peer_met
     if others:
         line |= {"against": against, "against_value": statistics.median(others)}
     if others and results.foreign_share > MAX_FOREIGN_SHARE:
-        note(f"{name}: others took {100 * results.foreign_share:.0f} % of the processors in a round, above {100 * MAX_FOREIGN_SHARE:.0f} %: no ratio")
+        note(f"{name}: others took {100 * results.foreign_share:.0f} % of the processors in a round, above "
+             f"{100 * MAX_FOREIGN_SHARE:.0f} %: no ratio")
     elif others:
         ratios = [better(value, other, unit) for value, other in zip(values, others, strict=True)]
         quartile = statistics.quantiles(ratios, n=4, method="inclusive")[0] if len(ratios) > 1 else ratios[0]

@@ -53,10 +53,10 @@ constexpr std::array kEndTexts{
 constexpr std::string_view kOpensAgain = "<|end|>";
 constexpr std::array<std::string_view, 2> kEndsInstead{"<|return|>", "<|call|>"};
 
-/// Markers of turns without a shape of their own. Sources: Gemma's formatting page; tokenizers of Mistral from v3 on.
-constexpr std::array<std::string_view, 10> kTurnTexts{
-    "<start_of_turn>", "<bos>",           "[INST]",           "[/INST]",        "[SYSTEM_PROMPT]",
-    "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"};
+/// Markers of turns without a shape of their own. Sources: Gemma's formatting page; tokenizers of Mistral from v3 on; tokenizer of GLM-4.
+constexpr std::array<std::string_view, 13> kTurnTexts{
+    "<start_of_turn>", "<bos>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+    "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[gMASK]", "<sop>"};
 
 const EndText* find_end_text(std::string_view text) noexcept {
   const auto row = std::find_if(kEndTexts.begin(), kEndTexts.end(), [&](const EndText& end) { return end.text == text; });

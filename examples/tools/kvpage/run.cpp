@@ -22,7 +22,10 @@ namespace {
 void chat(const RunOptions& options, const LoadedModel& m, Answerer& answerer, Conversation& conversation) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) std::fprintf(stderr, "Chat: type a line and Enter; Ctrl-C ends an answer, Ctrl-D the chat.\n");
-  if (options.system) conversation.add("system", *options.system);
+  if (options.system) {
+    conversation.add("system", *options.system);
+    warn_of_bytes(m.tokenizer, *options.system);
+  }
   std::string line;
   for (std::int64_t number = 1;; ++number) {
     if (terminal) std::fprintf(stderr, "> ");
@@ -52,7 +55,10 @@ std::vector<TokenId> raw_ids(const std::string& text, const engine::Tokenizer& t
 /// A question, with what the system says.
 std::vector<TokenId> chat_ids(const RunOptions& options, const engine::ChatTemplate& chat_template, const engine::Tokenizer& tokenizer) {
   Conversation conversation(chat_template, tokenizer);
-  if (options.system) conversation.add("system", *options.system);
+  if (options.system) {
+    conversation.add("system", *options.system);
+    warn_of_bytes(tokenizer, *options.system);
+  }
   conversation.add("user", *options.prompt);
   warn_of_bytes(tokenizer, *options.prompt);
   return conversation.prompt_ids();

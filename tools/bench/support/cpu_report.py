@@ -39,7 +39,7 @@ def say_ratio(name, against, ratio, quartile):
 
 
 def report(name, results, metric, unit, peer="llama", peer_metric=None):
-    """Prints the figure `name` from the `metric` of the sides: its line, and a note with what is wanted; True when it is missed."""
+    """Prints the figure `name`: the line of the sides' `metric`, and a note with what is wanted; True when it is missed."""
     against = LLAMA if peer == "llama" else OPENVINO
     return say_ratio(name, against, *figures.paired_figure(f"cpu.{name}", results, metric, unit, against, peer, peer_metric))
 

@@ -57,7 +57,7 @@ class Rounds:
 
 
 def fastest(variants, measure):
-    """The settings among `variants` with which `measure(settings)` is largest: the better of two tries each, in turn, before what counts."""
+    """The settings among `variants` with which `measure(settings)` is largest: the better of two tries each, before what counts."""
     if len(variants) == 1:
         return variants[0]
     rates = [max(tries) for tries in zip(*([measure(settings) for settings in variants] for _ in range(TRIES)))]
