@@ -97,9 +97,13 @@ TEST_CASE("cli.template.a_template_of_ones_own", "[cli]") {
     return run_kvpage({"template", "--template", dir / "own.jinja", "--messages", dir / "messages.json"});
   };
   CHECK(render_source("{{ messages[0]['content'] }}").out == "hi");
-  const Outcome broken = render_source("a\n{% include 'x' %}");
+  const Outcome broken = render_source("a\n{% if %}");
   CHECK(broken.exit_code == 3);
   CHECK(contains(broken.err, "line 2"));
+  const Outcome unsupported = render_source("a\n{% include 'x' %}");
+  CHECK(unsupported.exit_code == 1);
+  CHECK(contains(unsupported.err, "line 2"));
+  CHECK(render_source("a{% if false %}{% include 'x' %}{% endif %}").out == "a");
   CHECK(render_source("{{ raise_exception('no such role') }}").exit_code == 1);
 }
 
