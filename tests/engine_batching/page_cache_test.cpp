@@ -248,8 +248,8 @@ TEST_CASE("engine.page_cache.without_sharing_every_position_is_computed", "[engi
 }
 
 TEST_CASE("engine.page_cache.tables_of_window_layers_outgrow_the_pool", "[engine]") {
-  TinyModel shape = plain_model();
-  shape.window = 11;
+  TinyModel shape = every_switch();
+  shape.window_pattern = shape.num_layers + 1;  // no layer sees everything
   const TinyFile file(shape);
   const auto roomy = file.load(config_of("cpu", "f16", 0));
   REQUIRE(roomy->cache_groups().window_tokens == std::vector<std::int64_t>{11});

@@ -21,8 +21,12 @@ struct ModelLimits {
   std::vector<KvLimit> limits;
 };
 
-const ModelLimits kSmolLM2{"smollm2", {{"f16", 0.0005, 0.002}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.11}}};
-const ModelLimits kGemma3{"gemma3", {{"f16", 0.0005, 0.002}, {"int8", 0.005, 0.03}, {"int4", 0.01, 0.09}}};
+const ModelLimits kSmolLM2{"smollm2",
+                           {{"f16", 0.0005, 0.002}, {"bf16", 0.0005, 0.004}, {"fp8", 0.005, 0.056}, {"int8", 0.005, 0.02},
+                            {"int4", 0.01, 0.11}, {"int4-k4", 0.048, 0.15}}};
+const ModelLimits kGemma3{"gemma3",
+                          {{"f16", 0.0005, 0.002}, {"bf16", 0.0005, 0.002}, {"fp8", 0.002, 0.029}, {"int8", 0.005, 0.03},
+                           {"int4", 0.01, 0.09}}};
 const ModelLimits kQwen{"qwen0.5b", {{"f16", 0.0005, 0.002}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.07}}};
 
 struct FileScore {
