@@ -1,6 +1,9 @@
 #include "chat/chats.hpp"
 #include "support/catch.hpp"
 
+#include <array>
+#include <thread>
+
 using namespace kvpage_test;
 using kvpage::engine::ChatInputs;
 using kvpage::engine::ChatTemplate;
@@ -49,7 +52,6 @@ TEST_CASE("chat.compile.an_unsupported_construct_is_an_error_with_its_line", "[c
   const Wrong cases[] = {
       {"a\n{% do x %}", kUnsupported, 2, "do"},
       {"{% trans %}x{% endtrans %}", kUnsupported, 1, "trans"},
-      {"{% block b scoped %}{% endblock %}", kUnsupported, 1, "scoped"},
       {"{{ x[1:2, 3] }}", kUnsupported, 1, "slices"},
       {"{{ x[1, 2:3] }}", kUnsupported, 1, "slices"},
       {"{{ '\\N{DASH}' }}", kUnsupported, 1, "escape"},
@@ -77,6 +79,7 @@ TEST_CASE("chat.render.what_is_unsupported_is_an_error_only_when_it_is_reached",
       {"{{ (1).real }}", kUnsupported, 1, "real"},
       {"{% if 1 %}\n{{ lipsum() }}\n{% endif %}", kUnsupported, 2, "lipsum"},
       {"{{ unknown(1) }}", kRuntime, 1, "'unknown' is not defined"},
+      {"x\n{% block b required %}{# #} {% endblock %}", kRuntime, 2, "required block"},
       {"{{ 'x'.nope() }}", kRuntime, 1, "no method 'nope'"},
   };
   for (const Wrong& wrong : cases) {
@@ -109,6 +112,7 @@ TEST_CASE("chat.compile.a_malformed_template_is_an_error_with_its_line", "[chat]
       {"{{ f(**x, *y) }}", kSyntax, 1, "order"},
       {"{% macro f(caller) %}{% endmacro %}", kSyntax, 1, "default"},
       {"{% block b %}{% endblock %}{% block b %}{% endblock %}", kSyntax, 1, "twice"},
+      {"{% block b required %}x{% endblock %}", kSyntax, 1, "has content"},
       {"{% for x in y %}{% generation %}{% break %}{% endgeneration %}{% endfor %}", kSyntax, 1, "outside of a loop"},
       {"{{ '\\ud800' }}", kSyntax, 1, "no Unicode"},
       {"{{ '\\x4' }}", kSyntax, 1, "hex digits"},
@@ -173,6 +177,31 @@ TEST_CASE("chat.render.a_failure_names_the_line_where_it_happens", "[chat]") {
       {"{{ [1] | map('upper') }}", kRuntime, 1, "|list"},
   };
   for (const Wrong& wrong : cases) check(render_error(wrong.source), wrong);
+}
+
+// The name of what is missing may be a text that is gone when the message is written.
+TEST_CASE("chat.render.an_undefined_value_outlives_the_text_that_named_it", "[chat]") {
+  const std::string name = "'a_name_that_is_too_long_for_a_small_string' ~ 1";
+  CHECK(render_error("{% set u = 1 | attr(" + name + ") %}{{ u.x }}").message.find("an undefined value") != std::string::npos);
+  CHECK(render_error("{{ ([{}] | map('attr', " + name + ") | list)[0].x }}").message.find("an undefined value") != std::string::npos);
+  CHECK(render_error("{{ {}.zz.x }}").message.find("'zz' is undefined") != std::string::npos);
+}
+
+TEST_CASE("chat.render.inputs_are_only_read_and_may_be_shared_between_threads", "[chat]") {
+  const auto compiled =
+      ChatTemplate::compile("{% for m in messages %}{{ m.content }}{{ l | join }}{{ l | first }}{{ 2 in l }}{% endfor %}").value();
+  const Json inputs{{"messages", Json::array({{{"role", "user"}, {"content", "a"}}, {{"role", "user"}, {"content", "b"}}})},
+                    {"l", {1, 2, 3}}};
+  const ChatInputs shared = chat_inputs(inputs);
+  std::array<std::string, 2> texts;
+  {
+    std::array<std::jthread, 2> threads;
+    for (std::size_t i = 0; i < 2; ++i) threads[i] = std::jthread{[&, i] { texts[i] = compiled.render(shared).value().text; }};
+  }
+  CHECK(texts[0] == "a1231Trueb1231True");
+  CHECK(texts[1] == texts[0]);
+  CHECK(shared.messages.as_list()->taken == 0);
+  CHECK(shared.arguments.at(0).second.as_list()->taken == 0);
 }
 
 TEST_CASE("chat.render.time_comes_only_from_the_caller", "[chat]") {

@@ -110,6 +110,30 @@ TEST_CASE("chat.limits.ranges_values_and_calls_are_capped", "[chat]") {
   CHECK(hits_limit("{{ 'a' | map(*(['map'] * 100)) | list }}"));
 }
 
+// Keys are compared byte by byte, names one by one, and tuples that share their parts are trees.
+TEST_CASE("chat.limits.searches_for_keys_and_names_are_capped", "[chat]") {
+  CHECK(hits_limit("{{ dict([['a' * 999990, 1]] * 150000) }}"));
+  CHECK(hits_limit("{{ dict([[('a' * 999990,), 1]] * 150000) }}"));
+  CHECK(hits_limit("{{ dict([[7 ** 4000, 1]] * 150000) }}"));
+  const std::string loops = "{% for a in range(10000) %}{% for b in range(9) %}", ends = "{% endfor %}{% endfor %}";
+  const std::string long_key = "{% set k = 'a' * 999990 %}{% set d = {k: 1} %}";
+  for (const char* look : {"d[k]", "d.get(k)", "k in d", "d == d"}) {
+    INFO(look);
+    CHECK(hits_limit(long_key + loops + "{% set x = " + look + " %}" + ends));
+  }
+  const std::string tree = "{% set ns = namespace(t=('a', 'b')) %}{% for a in range(50) %}{% set ns.t = (ns.t, ns.t) %}{% endfor %}";
+  for (const char* use : {"{{ {ns.t: 1} }}", "{{ {}[ns.t] }}", "{{ {}.get(ns.t) }}", "{{ ns.t in {} }}", "{{ [ns.t] | unique | list }}"}) {
+    INFO(use);
+    CHECK(hits_limit(tree + use));
+  }
+  Json many = Json::object();
+  for (int i = 0; i < 5'000; ++i) many["n" + std::to_string(i)] = i;
+  CHECK(hits_limit("{{ range(**m) }}", {{"m", many}}));
+  CHECK(hits_limit("{{ ('{n4999}' * 100000).format_map(m) }}", {{"m", many}}));
+  CHECK(hits_limit("{% set ns = namespace(m) %}" + loops + "{% set x = ns.n4999 %}" + ends, {{"m", many}}));
+  CHECK(render("{{ m.n4999 }}{{ dict(m)['n7'] }}{{ '{n5}'.format_map(m) }}", {{"m", many}}).text == "499975");
+}
+
 // Each of these asks for gigabytes, or for hours, in a few characters.
 TEST_CASE("chat.limits.formats_and_integers_are_capped", "[chat]") {
   for (const char* source :

@@ -12,6 +12,7 @@
 using namespace kvpage_test;
 using kvpage::engine::TemplateError;
 using kvpage::engine::TemplateErrorKind;
+using kvpage::engine::chat::Value;
 
 namespace {
 
@@ -46,6 +47,42 @@ std::vector<TemplateCase> snippet_cases() {
   return cases;
 }
 
+constexpr char kMark = '\1';  // in no template and in no literal of Python
+
+/// `value` with the mark around each text. A map has each key with the mark, too: the one without is what a template looks up.
+/// Roles stay, since templates refuse those that they do not know.
+Value with_marks(const Value& value) {
+  if (const auto* text = value.as_text()) return Value::text(kMark + text->bytes() + kMark);
+  if (const auto* list = value.as_list()) {
+    std::vector<Value> items;
+    for (const Value& item : list->items) items.push_back(with_marks(item));
+    return Value::list(std::move(items));
+  }
+  const auto* dict = value.as_dict();
+  if (dict == nullptr) return value;
+  std::vector<kvpage::engine::chat::Dict::Entry> entries;
+  for (const auto& [key, held] : dict->entries()) {
+    entries.push_back({key, key.as_text()->bytes() == "role" ? held : with_marks(held)});
+    entries.push_back({with_marks(key), with_marks(held)});
+  }
+  return Value::dict(std::move(entries));
+}
+
+/// Renders with marks in all that is not from the template: the first trusted span that holds one, or "".
+std::string trusted_mark(const kvpage::engine::ChatTemplate& compiled, const Value& inputs) {
+  std::vector<kvpage::engine::chat::Dict::Entry> entries = inputs.as_dict()->entries();
+  for (auto& [name, value] : entries) {
+    if (!name.as_text()->bytes().ends_with("_token")) value = with_marks(value);
+  }
+  const auto prompt = compiled.render(chat_inputs(Value::dict(std::move(entries))));
+  if (!prompt) return {};
+  for (const auto& span : prompt->trusted) {
+    const std::string text = prompt->text.substr(span.begin, span.end - span.begin);
+    if (text.find(kMark) != std::string::npos) return text;
+  }
+  return {};
+}
+
 /// Counts over cases that a script made.
 struct Tally {
   int same = 0, both_refuse = 0, unsupported = 0;
@@ -59,12 +96,14 @@ struct Tally {
     using Prompt = kvpage::Expected<kvpage::engine::RenderedPrompt, TemplateError>;
     const Prompt prompt =
         compiled ? compiled->render(chat_inputs(*exact.as_dict()->find("inputs"))) : Prompt{kvpage::Unexpected{compiled.error()}};
+    INFO("template " << item["template"].dump() << (item.contains("name") ? ", " + item["name"].get<std::string>() : ""));
+    const std::string stolen = compiled ? trusted_mark(*compiled, *exact.as_dict()->find("inputs")) : "";
+    if (!stolen.empty()) FAIL("bytes of the inputs are trusted: " << Json(stolen).dump());
     const auto kind = prompt ? TemplateErrorKind::kRuntime : prompt.error().kind;
     if ((kind == TemplateErrorKind::kUnsupported || kind == TemplateErrorKind::kLimit) && item.contains("rendered")) {
       ++unsupported;
       return;
     }
-    INFO("template " << item["template"].dump() << (item.contains("name") ? ", " + item["name"].get<std::string>() : ""));
     const Rendering ours = prompt ? Rendering{true, prompt->text} : Rendering{false, prompt.error().text()};
     INFO("ours   " << Json(ours.text).dump(-1, ' ', false, Json::error_handler_t::replace));
     INFO("jinja2 " << (item.contains("rendered") ? item["rendered"] : item["error"]).dump());

@@ -34,14 +34,13 @@ WORDS = {
     "sfmt": "!r !s !a :>8 :*^9 :<5 :05 :.2 !r:8.3",
     "v": "v1 v2 _v3 v4",
     "loopattr": "index index0 first last length revindex revindex0 previtem nextitem depth depth0 cycle('a',2) changed(z)",
-    "sg": "- +",
 }
 LEAVES = {
-    "T": "s u h p e d x 'a' '<|x|>' \"it's\" 'é\\n' m.k rows[0].name '0b11' ' 7 ' '1_0' v1 v4",
+    "T": "s u h p e d x 'a' '<|x|>' \"it's\" 'é\\n' m.k rows[0].name '0b11' ' 7 ' '1_0' v1 v4 (dict(**m)|join)",
     "N": "i z k f g big 0 1 2 -3 1.5 1e20 0x1f 0b101 1_000 9223372036854775807 t m.n rows[1].n",
     "B": "true false t no n i>3",
     "L": "l w o [1,2] (1,'a') ['x',none,1.5] [[1],{'a':1}] m['in'].x range(3)|list () mix",
-    "D": "m q {} {'a':1} {1:'x',true:'y','z':2} rows[0] {none:1,(1,2):'k',2.5:3} {2:'b',1:'a'}",
+    "D": "m q {} {'a':1} {1:'x',true:'y','z':2} rows[0] {none:1,(1,2):'k',2.5:3} {2:'b',1:'a'} dict(a=1,**rows[0])",
     "A": "$T $T $N $N $B $L $D missing m.zz none",
 }
 GROWN = {
@@ -206,6 +205,7 @@ rows|unique(attribute='name')|list
 {$A: $A}
 dict($D, a=$A)
 dict([['a', $A]])
+dict(**$D)
 ($D).copy()
 """,
     "A": r"""
@@ -220,6 +220,7 @@ $D
 ($L)|first
 ($L)|last
 ($A)|default($A)
+($A)|attr($T)
 """,
     "S": r"""
 {%$s if $B $e%}$C{%$s elif $A $e%}$C{%$s else $e%}$C{%$s endif $e%}
@@ -248,7 +249,7 @@ $D
 {%$s generation $e%}{% set $v = 3 %}$C{%$s endgeneration $e%}{{ v1 }}
 {% set cy = cycler('a', $A) %}{% set jo = joiner('; ') %}{% for r in w %}{{ jo() }}{{ r }}{{ cy.next() }}{{ cy.current }}{% endfor %}
 {%$s block b$C $e%}{%$s endblock $e%}
-{%$s raw $e%} {{ r }} {%$s endraw $e%}
+{%$s raw $e%} {{ r }} {%$s endraw $e%}{{ namespace(**$D).k }}
 {% set v9 = $L|map('string') %}{{ v9|first }}{{ v9|list }}{{ v9|list }}
 {{$m $A $m}}
 {{$m $A $m}}

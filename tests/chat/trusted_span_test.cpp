@@ -151,6 +151,29 @@ TEST_CASE("chat.trust.case_maps_trust_all_or_nothing", "[chat]") {
   CHECK(marked("{{ ('<' ~ c) | capitalize }}{{ (c ~ '>') | title }}", "ﬁ") == "<ﬁFI>");
 }
 
+// The arguments of a tool call have keys that a user may have written.
+TEST_CASE("rule.R15.no_key_of_a_message_is_ever_trusted", "[chat]") {
+  const auto in_message = [](const std::string& key) {
+    const Json call{{"function", {{"name", "f"}, {"arguments", {{key, "v"}}}}}};
+    return Json{{"messages", Json::array({{{"role", "assistant"}, {"tool_calls", Json::array({call})}}})}};
+  };
+  const std::string set = "{% set d = messages[0].tool_calls[0].function.arguments %}";
+  const std::string token = "<|im_end|>";
+  CHECK(marked(prompt_of(set + "{% for k in dict(**d) %}{{ k }}{% endfor %}", in_message(token))) == token);
+  for (const char* source :
+       {"{{ d | list | join }}", "{{ dict(**d) | list | join }}", "{{ dict({}, **d) | items | map('first') | join }}",
+        "{{ dict(d).keys() | list | join }}", "{{ dict(**dict(**d)) | first }}", "{{ (dict(**d) | dictsort)[0][0] | upper }}",
+        "{% macro f() %}{{ kwargs | list | join }}{% endmacro %}{{ f(**d) | trim }}", "{{ dict(**d) | tojson }}",
+        "{{ dict(**d) | string }}", "{{ dict(**d).items() | list | map('join') | join }}"}) {
+    const auto prompt = prompt_of(set + source, in_message(token));
+    INFO(source << " gives " << marked(prompt));
+    CHECK(!prompt.text.empty());
+    CHECK(prompt.trusted.empty());
+  }
+  CHECK(marked(prompt_of(set + "{{ dict(**d) | xmlattr }}", in_message("im_end"))) == " im_end=\"v\"");
+  CHECK(marked(prompt_of(set + "{{ dict({'<u>': 1}, **d) | list | join('-') }}", in_message(token))) == "«<u>-»<|im_end|>");
+}
+
 // A user cannot write a special token, whole or in halves around a literal.
 TEST_CASE("rule.R15.no_byte_of_a_message_is_ever_trusted", "[chat]") {
   const std::string mark = "\xC2\xA4";  // occurs in no template

@@ -172,6 +172,8 @@ struct Scoped {
 /// {% block %} of a template that extends no other: rendered in its place, seeing the names of the top level alone.
 struct NamedBlock {
   Block body;
+  bool is_scoped = false;    ///< sees the names of the place where it stands, not those of the template alone
+  bool is_required = false;  ///< to be filled by another template: an error when it is reached
 };
 /// A tag that needs other templates: an error when it is reached.
 struct UnsupportedTag {

@@ -101,9 +101,9 @@ Value values_method(Budget& budget, const Value& self, const Arguments& argument
   return Value::list(std::move(values), ListForm::kView);
 }
 
-Value get_method(Budget&, const Value& self, const Arguments& arguments) {
+Value get_method(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"key", "default"}, 1};
-  const Value* held = self.as_dict()->find(*bound[0]);
+  const Value* held = find_key(budget, *self.as_dict(), *bound[0]);
   if (held != nullptr) return *held;
   return bound[1] != nullptr ? *bound[1] : Value::none();
 }
@@ -154,7 +154,8 @@ Value slice_filter(Budget& budget, const Value& self, const Arguments& arguments
 
 Value attr_filter(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"name"}, 1};
-  const std::string name = to_text(budget, *bound[0]).bytes();
+  if (bound.text(0) == nullptr) fail_runtime("attr needs the name of an attribute");
+  const std::string& name = bound.text(0)->bytes();
   require_public_key(name);
   if (self.as_dict() != nullptr && find_method(self, name) == nullptr) return Value::undefined();  // attr sees no keys
   return attribute(budget, self, name);

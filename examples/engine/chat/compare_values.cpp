@@ -3,6 +3,7 @@
 #include "engine/chat/template_error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -12,7 +13,7 @@ namespace {
 bool equal_dicts(Budget& budget, const Dict& a, const Dict& b) {
   if (a.entries().size() != b.entries().size()) return false;
   return std::all_of(a.entries().begin(), a.entries().end(), [&](const Dict::Entry& entry) {
-    const Value* other = b.find(entry.key);
+    const Value* other = find_key(budget, b, entry.key);
     return other != nullptr && equal(budget, entry.value, *other);
   });
 }
@@ -88,6 +89,38 @@ bool less(Budget& budget, const Value& a, const Value& b) {
   fail_runtime("no order between " + std::string{a.type_name()} + " and " + std::string{b.type_name()});
 }
 
+void charge_key(Budget& budget, const Value& key, std::size_t comparisons) {
+  if (const TrustedText* text = key.as_text()) return budget.charge(text->size() * comparisons / kBytesPerStep);
+  if (const BigInteger* big = key.as_big()) return budget.charge(big->limbs() * sizeof(std::uint32_t) * comparisons / kBytesPerStep);
+  const List* list = key.as_list();
+  if (list == nullptr || list->form != ListForm::kTuple) return;
+  for (const Value& part : list->items) {
+    budget.charge(1);  // tuples that share their parts are many more values than objects
+    charge_key(budget, part, comparisons);
+  }
+}
+
+std::size_t search_steps(std::size_t count, std::string_view name) {
+  constexpr std::size_t kVisitBytes = 16;
+  return count * (kVisitBytes + name.size()) / kBytesPerStep;
+}
+
+Value make_map(Budget& budget, std::vector<Dict::Entry> entries) {
+  const auto comparisons = 2 * static_cast<std::size_t>(std::bit_width(entries.size()));  // the keys are sorted twice
+  for (const Dict::Entry& entry : entries) charge_key(budget, entry.key, comparisons);
+  return Value::dict(std::move(entries));
+}
+
+const Value* find_key(Budget& budget, const Dict& dict, std::string_view key) {
+  budget.charge(key.size() * static_cast<std::size_t>(std::bit_width(dict.entries().size())) / kBytesPerStep);
+  return dict.find(key);
+}
+
+const Value* find_key(Budget& budget, const Dict& dict, const Value& key) {
+  charge_key(budget, key, static_cast<std::size_t>(std::bit_width(dict.entries().size())));
+  return dict.find(key);
+}
+
 bool compare(Budget& budget, CompareOp op, const Value& a, const Value& b) {
   const auto at_most = [&](const Value& x, const Value& y) {
     if (!is_number(x) || !is_number(y)) return !less(budget, y, x);
@@ -131,7 +164,7 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
     }
     return false;
   }
-  if (const Dict* dict = container.as_dict()) return dict->find(item) != nullptr;
+  if (const Dict* dict = container.as_dict()) return find_key(budget, *dict, item) != nullptr;
   if (container.is_undefined()) return false;
   fail_runtime("'in' needs a string, list or map on its right, not " + std::string{container.type_name()});
 }

@@ -78,17 +78,20 @@ std::vector<Value> characters(Budget& budget, const TrustedText& text) {
 }
 
 /// The value under a name, nullptr if the object has none.
-const Value* find_named(const Value& object, std::string_view name) {
-  if (const Dict* dict = object.as_dict()) return dict->find(name);
-  if (Namespace* space = object.as_namespace()) return space->find(name);
+const Value* find_named(Budget& budget, const Value& object, std::string_view name) {
+  if (const Dict* dict = object.as_dict()) return find_key(budget, *dict, name);
+  if (Namespace* space = object.as_namespace()) {
+    budget.charge(search_steps(space->attributes.size(), name));
+    return space->find(name);
+  }
   const List* list = object.as_list();
   if (list != nullptr && list->is_group && (name == "grouper" || name == "list")) return &list->items[name == "list" ? 1 : 0];
   const Cycler* cycler = object.as_cycler();
   return cycler != nullptr && !cycler->joins && name == "current" ? &cycler->items[cycler->at] : nullptr;
 }
 
-Value named_element(const Value& object, std::string_view name) {
-  const Value* held = find_named(object, name);
+Value named_element(Budget& budget, const Value& object, std::string_view name) {
+  const Value* held = find_named(budget, object, name);
   if (held != nullptr) return *held;
   const auto* method = find_method(object, name);
   return method != nullptr ? Value::method(object, method->name) : Value::undefined();
@@ -98,9 +101,10 @@ Value named_element(const Value& object, std::string_view name) {
 
 Value subscript(Budget& budget, const Value& object, const Value& index) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
-  if (const TrustedText* name = index.as_text()) return named_element(object, name->bytes());
+  if (const TrustedText* name = index.as_text()) return named_element(budget, object, name->bytes());
   if (const Dict* dict = object.as_dict()) {
-    const Value* held = is_key(index) ? dict->find(index) : nullptr;
+    charge_key(budget, index, 1);
+    const Value* held = is_key(index) ? find_key(budget, *dict, index) : nullptr;
     return held != nullptr ? *held : Value::undefined();
   }
   const auto whole = index.whole();
@@ -113,15 +117,15 @@ Value subscript(Budget& budget, const Value& object, const Value& index) {
   return at ? list->items[*at] : Value::undefined();
 }
 
-Value attribute(Budget&, const Value& object, std::string_view name) {
+Value attribute(Budget& budget, const Value& object, std::string_view name) {
   if (const Undefined* missing = object.as_undefined()) fail_missing(*missing);
   if (is_python_attribute(object, name)) {
     fail(TemplateErrorKind::kUnsupported, "the attribute '" + std::string{name} + "' of a " + std::string{object.type_name()} +
                                               " is not supported; for the key of a map write ['" + std::string{name} + "']");
   }
   if (const auto* method = find_method(object, name)) return Value::method(object, method->name);
-  const Value* held = find_named(object, name);
-  return held != nullptr ? *held : Value::undefined(name);
+  const Value* held = find_named(budget, object, name);
+  return held != nullptr ? *held : Value::undefined();  // without the name, which may be shorter-lived than the value
 }
 
 Value slice(Budget& budget, const Value& object, const SliceBounds& bounds) {
@@ -140,10 +144,7 @@ Value slice(Budget& budget, const Value& object, const SliceBounds& bounds) {
 std::vector<Value> elements(Budget& budget, const Value& value) {
   if (const List* list = value.as_list()) {
     budget.charge(1 + list->items.size());
-    if (list->form != ListForm::kIterator || list->taken == 0) {
-      list->taken = list->items.size();
-      return list->items;
-    }
+    if (list->form != ListForm::kIterator) return list->items;  // never written: renderings on other threads may share it
     const auto begin = list->items.begin() + static_cast<std::ptrdiff_t>(std::exchange(list->taken, list->items.size()));
     return {begin, list->items.end()};
   }

@@ -6,6 +6,13 @@
 #include <algorithm>
 
 namespace kvpage::engine::chat {
+namespace {
+
+[[noreturn]] void fail_too_many_arguments() {
+  fail(TemplateErrorKind::kLimit, "a call has more than " + std::to_string(kMaxArguments) + " arguments");
+}
+
+}  // namespace
 
 Arguments Interpreter::arguments_of(const ArgumentExprs& exprs) {
   Arguments arguments;
@@ -19,6 +26,7 @@ Arguments Interpreter::arguments_of(const ArgumentExprs& exprs) {
     const Dict* map = arguments.names_owner.as_dict();
     if (map == nullptr) fail_runtime("** needs a map, not " + std::string{arguments.names_owner.type_name()});
     for (const Dict::Entry& entry : map->entries()) {
+      if (arguments.named.size() >= kMaxArguments) fail_too_many_arguments();  // before the search for repeated names grows
       budget_.charge(1);
       const TrustedText* name = entry.key.as_text();
       if (name == nullptr) fail_runtime("the name of an argument must be a string, not " + std::string{entry.key.type_name()});
@@ -27,9 +35,7 @@ Arguments Interpreter::arguments_of(const ArgumentExprs& exprs) {
       arguments.named.emplace_back(name->bytes(), entry.value);
     }
   }
-  if (arguments.positional.size() > kMaxArguments || arguments.named.size() > kMaxArguments) {
-    fail(TemplateErrorKind::kLimit, "a call has more than " + std::to_string(kMaxArguments) + " arguments");
-  }
+  if (arguments.positional.size() > kMaxArguments || arguments.named.size() > kMaxArguments) fail_too_many_arguments();
   return arguments;
 }
 
@@ -109,7 +115,7 @@ Value Interpreter::call_macro(const MacroObject& macro, const Arguments& argumen
     }
   }
   if (callable.reads_caller) scope->names.try_emplace("caller", Value::undefined("caller"));
-  if (callable.reads_kwargs) scope->names["kwargs"] = Value::dict(std::move(others));
+  if (callable.reads_kwargs) scope->names["kwargs"] = make_map(budget_, std::move(others));
   if (callable.reads_varargs) {
     const auto rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(bound);
     scope->names["varargs"] = Value::list({rest, arguments.positional.end()}, ListForm::kTuple);

@@ -35,7 +35,7 @@ Value Interpreter::eval(const DictLiteral& node) {
     Value key = evaluate(*key_expr);
     entries.push_back({std::move(key), evaluate(*value_expr)});
   }
-  return Value::dict(std::move(entries));
+  return make_map(budget_, std::move(entries));
 }
 
 Value Interpreter::eval(const Not& node) { return Value::boolean(!evaluate(*node.operand).truthy()); }
@@ -84,7 +84,9 @@ Value Interpreter::eval(const Attribute& node) {
     if (node.name == "name") return Value::text(macro->callable->name);
     fail(TemplateErrorKind::kUnsupported, "the attribute '" + node.name + "' of a macro is not supported");
   }
-  return attribute(budget_, object, node.name);
+  Value held = attribute(budget_, object, node.name);
+  const bool is_missing = held.is_undefined() && held.as_undefined()->name.empty();
+  return is_missing ? Value::undefined(node.name) : held;
 }
 
 Value Interpreter::eval(const Subscript& node) {

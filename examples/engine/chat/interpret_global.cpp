@@ -39,8 +39,9 @@ Value Interpreter::make_dict(const Arguments& arguments) {
       entries.push_back({pair[0], pair[1]});
     }
   }
-  for (const auto& [key, value] : arguments.named) entries.push_back({Value::text(TrustedText::trusted(std::string{key})), value});
-  return Value::dict(std::move(entries));
+  // A name may come from a message, through **, so none is trusted.
+  for (const auto& [key, value] : arguments.named) entries.push_back({Value::text(std::string{key}), value});
+  return make_map(budget_, std::move(entries));
 }
 
 Value Interpreter::make_namespace(const Arguments& arguments) {

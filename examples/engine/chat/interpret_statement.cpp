@@ -70,7 +70,8 @@ Interpreter::Flow Interpreter::run(const Scoped& node) {
 }
 
 Interpreter::Flow Interpreter::run(const NamedBlock& node) {
-  const Inside inside{*this, scope_inside(root_)};
+  if (node.is_required) fail_runtime("a required block is reached, and no other template fills it");
+  const Inside inside{*this, scope_inside(node.is_scoped ? scope_ : root_)};
   return run_block(node.body);
 }
 

@@ -131,9 +131,10 @@ Value rounded_to_tens(Budget& budget, const Value& self, std::int64_t digits) {
 /// Half to even on the exact binary value, as Python's round.
 double rounded(double value, std::int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
+  if (digits < -400) return std::copysign(0.0, value);  // below every float; -digits may not fit
   if (digits <= 0) {
     const double scale = std::pow(10.0, static_cast<double>(-digits));
-    return std::isfinite(scale) ? std::nearbyint(value / scale) * scale : 0.0;
+    return std::isfinite(scale) ? std::nearbyint(value / scale) * scale : std::copysign(0.0, value);
   }
   char buffer[700];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, static_cast<int>(digits));

@@ -37,6 +37,15 @@ struct SliceBounds {
 };
 Value slice(Budget& budget, const Value& object, const SliceBounds& bounds);
 
+/// What comparing a key `comparisons` times costs: its texts, and one step for each part of a tuple.
+void charge_key(Budget& budget, const Value& key, std::size_t comparisons);
+/// The steps of a search for `name` among `count` names, one by one.
+std::size_t search_steps(std::size_t count, std::string_view name);
+/// Value::dict and Dict::find for what a template makes, charged. Errors: kRuntime for a key that cannot be one.
+Value make_map(Budget& budget, std::vector<Dict::Entry> entries);
+const Value* find_key(Budget& budget, const Dict& dict, std::string_view key);
+const Value* find_key(Budget& budget, const Dict& dict, const Value& key);
+
 /// The elements that a loop visits: of a list, the keys of a map, the characters of a string; none of undefined.
 /// An iterator gives those that it has left, and has none afterwards.
 std::vector<Value> elements(Budget& budget, const Value& value);

@@ -6,6 +6,14 @@
 #include <algorithm>
 
 namespace kvpage::engine::chat {
+namespace {
+
+bool is_blank(const Stmt& statement) {
+  const auto* data = std::get_if<Data>(&statement.node);
+  return data != nullptr && data->text.bytes().find_first_not_of(" \t\n\r\f\v") == std::string::npos;
+}
+
+}  // namespace
 
 Target Parser::parse_target_name(bool allow_attribute) {
   Target target;
@@ -158,11 +166,14 @@ NamedBlock Parser::parse_named_block() {
   if (std::find(block_names_.begin(), block_names_.end(), name) != block_names_.end())
     syntax_error("the block '" + name + "' is there twice");
   block_names_.push_back(name);
-  if (current().is_name("scoped") || current().is_name("required")) unsupported("a block that is " + current().text);
+  const bool is_scoped = skip_name("scoped"), is_required = skip_name("required");
   expect_block_end();
   const int outer_loops = std::exchange(loop_depth_, 0);
-  NamedBlock node{parse_block({"endblock"})};
+  NamedBlock node{parse_block({"endblock"}), is_scoped, is_required};
   loop_depth_ = outer_loops;
+  if (is_required && !std::all_of(node.body.begin(), node.body.end(), is_blank)) {
+    syntax_error("the required block '" + name + "' has content");
+  }
   advance();
   skip_name(name);
   return node;

@@ -107,7 +107,7 @@ class PrintfFormat {
     if (at == text.size()) fail_runtime("a format has '%(' without its end");
     const std::string name{text.substr(begin, at++ - begin)};
     if (argument_.as_dict() == nullptr) fail_runtime("a format with %(" + name + ") needs a map");
-    const Value* held = argument_.as_dict()->find(name);
+    const Value* held = find_key(budget_, *argument_.as_dict(), name);
     if (held == nullptr) fail_runtime("a format names '" + name + "', which is not given");
     may_stay_ = true;
     return *held;

@@ -136,6 +136,7 @@ Value unique_filter(Budget& budget, const Value& self, const Arguments& argument
   const BoundArguments bound{arguments, {"case_sensitive", "attribute"}};
   std::vector<Keyed> kept;
   for (Keyed& entry : keyed(budget, self, {bound[1], bound.truth(0, false)})) {
+    charge_key(budget, entry.key, 1);
     if (!is_key(entry.key)) fail_runtime("unique cannot tell values of this kind apart: " + std::string{entry.key.type_name()});
     const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Keyed& earlier) { return equal(budget, earlier.key, entry.key); });
     if (!seen) kept.push_back(std::move(entry));

@@ -118,6 +118,7 @@ class BraceFormat {
   Value argument(std::string_view name) {
     const auto index = name.empty() ? std::optional{next_} : index_of(name);
     if (!index) {
+      budget_.charge(search_steps(arguments_.named.size(), name));
       for (const auto& [given, value] : arguments_.named) {
         if (given == name) return value;
       }

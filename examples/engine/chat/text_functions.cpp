@@ -65,7 +65,7 @@ Value format_filter(Budget& budget, const Value& self, const Arguments& argument
   if (arguments.named.empty()) return printf_format(budget, format, Value::list(arguments.positional, ListForm::kTuple));
   std::vector<Dict::Entry> entries;
   for (const auto& [name, value] : arguments.named) entries.push_back({Value::text(std::string{name}), value});
-  return printf_format(budget, format, Value::dict(std::move(entries)));
+  return printf_format(budget, format, make_map(budget, std::move(entries)));
 }
 
 TrustedText indentation(const Value* width, std::int64_t fallback) {

@@ -114,12 +114,12 @@ Value justified(Budget& budget, const Value& self, const Arguments& arguments) {
 Value zfill(Budget& budget, const Value& self, const Arguments& arguments) {
   const BoundArguments bound{arguments, {"width"}, 1};
   const TrustedText& text = *self.as_text();
-  const bool has_sign = text.bytes().starts_with('-') || text.bytes().starts_with('+');
+  const std::size_t sign = text.bytes().starts_with('-') || text.bytes().starts_with('+') ? 1 : 0;
   FormatSpec spec;
   spec.fill = TrustedText::untrusted("0");
-  spec.width = checked_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer(0, 0) - (has_sign ? 1 : 0), 0)));
-  TrustedText out = text.slice(0, has_sign ? 1 : 0);
-  out.append(padded(budget, text.slice(has_sign ? 1 : 0, text.size()), spec, '>'));
+  spec.width = checked_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bound.integer(0, 0), sign == 0 ? 0 : 1)) - sign);
+  TrustedText out = text.slice(0, sign);
+  out.append(padded(budget, text.slice(sign, text.size()), spec, '>'));
   return like(self, std::move(out));
 }
 
