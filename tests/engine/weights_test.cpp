@@ -81,8 +81,9 @@ TEST_CASE("engine.weights.a_file_that_shrinks_during_a_load_is_an_error_with_its
   const auto offset = tensor.data.data() - tiny.gguf().part(0).bytes().data();
   std::filesystem::resize_file(tiny.path(), static_cast<std::uintmax_t>(offset) + tensor.data.size() / 2);
   CpuBackend backend({.num_threads = 2});
+  const auto spec = kvpage::engine::read_model_spec(tiny.gguf()).value();
   const kvpage::engine::ProgressCallback no_progress;
-  kvpage::engine::WeightLoader<CpuBackend> loader(backend, tiny.gguf(), {}, no_progress);
+  kvpage::engine::WeightLoader<CpuBackend> loader(backend, tiny.gguf(), kvpage::engine::model_matrices(tiny.gguf(), spec), no_progress);
   static_cast<void>(loader("output.weight", tensor.view()));
   const auto loaded = loader.finish();
   REQUIRE_FALSE(loaded);

@@ -268,7 +268,7 @@ TEST_CASE("trace.file.what_is_wrong_is_named_with_its_line", "[trace]") {
   check(kHeader + R"({"kind":"plan","rows":[5]})" "\n", "2", "array");
   check(kHeader + R"({"kind":"plan","rows":[["a",1,0,1,-1]]})" "\n", "2", "answer");
   check(kHeader + R"({"kind":"plan","rows":[["a",1,4611686018427387903,4611686018427387903]]})" "\n", "2", "[0, 4294967296)");
-  check(kHeader + "{\"kind\":\"finish\",\"id\":\"a\xff\"}\n", "2", "byte 26 (0xff) is not UTF-8");
+  check(kHeader + "{\"kind\":\"finish\",\"id\":\"a\xff\"}\n", "2", "byte 25 (0xff) is not UTF-8");
   const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
   check(kHeader + R"({"kind":"event","step":1,"events":[)" + deep + "]}\n", "2", "unknown event an array of 1");
   check(R"({"kind":"header","version":1,"config":{"groups":)" + deep + "}}\n", "1", "cache group");
