@@ -104,6 +104,26 @@ TEST_CASE("cache_alloc.events.of_sequences_name_their_blocks_and_their_step", "[
   CHECK((events[3].seq == child && events[3].block == kNoBlock));
 }
 
+TEST_CASE("cache_alloc.events.name_the_sequence_in_the_last_group_too", "[cache_alloc]") {
+  Recorded pool{{.num_blocks = 8, .block_size = 2, .max_seqs = 1, .num_groups = kMaxCacheGroups}};
+  for (int i = 0; i < 5; ++i) {  // in one slot
+    auto txn = pool->begin();
+    const SeqId seq = pool.create(*txn, 4);
+    txn->commit().value();
+    std::vector<K> begin(1 + 2 * kMaxCacheGroups, K::kAlloc), end(1 + kMaxCacheGroups, K::kFree);
+    begin.front() = K::kSeqStart, end.back() = K::kSeqEnd;
+    for (const CacheEvent& event : pool.expect(begin)) CHECK(event.seq == seq);
+    txn = pool->begin();
+    txn->truncate(seq, 2).value();
+    txn->commit().value();
+    for (const CacheEvent& event : pool.expect(std::vector<K>(kMaxCacheGroups, K::kFree))) CHECK(event.seq == seq);
+    txn = pool->begin();
+    txn->release(seq).value();
+    txn->commit().value();
+    for (const CacheEvent& event : pool.expect(end)) CHECK(event.seq == seq);
+  }
+}
+
 TEST_CASE("cache_alloc.events.of_hits_copies_and_evictions_name_what_they_are_about", "[cache_alloc]") {
   Recorded pool{{.num_blocks = 4, .block_size = 2, .max_seqs = 3}};
   const Tokens text = tokens_from(0, 4);

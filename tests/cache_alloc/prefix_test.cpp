@@ -245,3 +245,12 @@ TEST_CASE("cache_alloc.prefix.a_tail_within_published_blocks_adds_nothing", "[ca
   CHECK(pool.hit(repeated) == 8);
   CHECK(pool.hit(tokens_from(0, 8)) == 8);
 }
+
+TEST_CASE("cache_alloc.prefix.one_token_of_a_prompt_is_always_computed", "[cache_alloc]") {
+  AllocatorFixture<Allocator> pool{{.num_blocks = 8, .block_size = 4}, kOptions};
+  pool.run(tokens_from(0, 8));
+  const PrefixHit whole = pool->match({.tokens = tokens_from(0, 8)});
+  CHECK((whole.num_tokens == 8 && whole.num_computed(8) == 7 && whole.query_only_last(8)));
+  const PrefixHit start = pool->match({.tokens = tokens_from(0, 9)});
+  CHECK((start.num_tokens == 8 && start.num_computed(9) == 8 && !start.query_only_last(9)));
+}

@@ -212,6 +212,12 @@ TEST_CASE("cache_alloc.refusal.every_limit_is_refused_until_it_is_enough", "[cac
   CHECK(raise_until_enough(&BlockAllocatorConfig::max_blocks_per_seq, CacheRefusalKind::kTableFull) == 7);
 }
 
+TEST_CASE("cache_alloc.refusal.limits_that_are_not_given_follow_from_the_others", "[cache_alloc]") {
+  const BlockAllocatorConfig full = BlockAllocatorConfig{.num_blocks = 10, .block_size = 2, .max_seqs = 3, .num_groups = 2}.with_defaults();
+  CHECK((full.max_blocks_per_seq == 10 && full.max_copies == 12));
+  CHECK(full.max_log_entries == 6 * 10 + 6 * 2 * 10 + 16 * 3 + 256);  // the pool, a sequence's table in each group, sequences
+}
+
 TEST_CASE("cache_alloc.refusal.of_a_hit_or_a_namespace_names_both_numbers_and_changes_nothing", "[cache_alloc]") {
   Allocator::IndexOptions two = options();
   two.max_namespaces = 2;

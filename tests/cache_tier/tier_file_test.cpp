@@ -95,6 +95,23 @@ TEST_CASE("cache_tier.file.content_survives_a_restart", "[cache_tier]") {
   CHECK(survivors(file.open()) == all_but(2));
 }
 
+TEST_CASE("cache_tier.file.a_header_has_its_fields_where_they_are_said_to_be", "[cache_tier]") {
+  TierFile file;
+  const std::string bytes = file.fill();
+  REQUIRE(std::ssize(bytes) >= kNumSlots * kSlotBytes);
+  for (int slot = 0; slot < kNumSlots; ++slot) {
+    const auto number = [&](std::int64_t at, int width) {  // little endian
+      std::uint64_t x = 0;
+      while (width-- > 0) x = x << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(slot * kSlotBytes + at + width)]);
+      return static_cast<std::int64_t>(x);
+    };
+    CHECK(bytes.substr(static_cast<std::size_t>(slot * kSlotBytes), 8) == "kvptier1");
+    CHECK((number(8, 8) == 11 && number(16, 8) == 100 && number(24, 4) == 0 && number(28, 4) == 4));
+    for (int i = 0; i < 4; ++i) CHECK(number(80 + 4 * i, 4) == slot + i);  // the tokens of content `slot`
+    for (std::int64_t at = kMeaningBytes; at < kHeaderBytes; ++at) CHECK(number(at, 1) == 0);
+  }
+}
+
 TEST_CASE("cache_tier.file.every_damaged_byte_costs_its_slot_and_no_other", "[cache_tier]") {
   TierFile file;
   const std::string good = file.fill();

@@ -60,6 +60,26 @@ struct WideRangeKV {
 static_assert(kvpage::detail::kSmallExponentBits<WideRangeKV::Key> == 5 && kvpage::detail::kSmallExponentBits<Fp8KV::Key> == 4);
 static_assert(kvpage::detail::kSmallExponentBits<MixedKV::Value> == 0 && kvpage::detail::kSmallExponentBits<PlainCodec<F16>> == 0);
 
+/// Codes that nothing is said about: the kernels decode them step by step.
+struct OpaqueCodec {
+  using Inner = DescribedCodec<8, KVScaling{.offset = 90, .has_minimum = true}, false>;
+  using Code = Inner::Code;
+  static constexpr int kBits = 8;
+  static constexpr int kDotDims = 1;
+  static constexpr bool kRotated = false;
+  static constexpr std::int64_t num_params(std::int64_t head_dim) noexcept { return Inner::num_params(head_dim); }
+  static void encode(const float* x, std::int64_t head_dim, Code* codes, std::uint16_t* params) noexcept {
+    Inner::encode(x, head_dim, codes, params);
+  }
+  static float decode(Code code, const std::uint16_t* params, std::int64_t d) noexcept { return Inner::decode(code, params, d); }
+};
+struct OpaqueKV {
+  static constexpr std::string_view kName = "opaque";
+  using Key = OpaqueCodec;
+  using Value = OpaqueCodec;
+};
+static_assert(KVFormat<OpaqueKV> && !ScaledKVCodec<OpaqueCodec>);
+
 AttentionProblem make_problem(std::int64_t num_q_heads, std::int64_t head_dim, unsigned seed) {
   AttentionProblem problem;
   problem.num_q_heads = num_q_heads;
@@ -104,6 +124,11 @@ TEST_CASE("custom_precision.kv.every_instruction_set_gives_the_reference_and_the
 
 TEST_CASE("custom_precision.kv.groups_offsets_and_minima_are_what_the_descriptor_says", "[custom_precision]") {
   for (const std::int64_t head_dim : {64, 80, 96, 128}) require_agreement<MixedKV>(head_dim, 32);
+}
+
+TEST_CASE("custom_precision.kv.codes_that_say_nothing_are_decoded_step_by_step", "[custom_precision]") {
+  CHECK_FALSE(paged_attention_slow_reason<CpuKV<OpaqueKV>>({2, 64, 32}).empty());
+  for (const std::int64_t head_dim : {64, 80}) require_agreement<OpaqueKV>(head_dim, 32);
 }
 
 TEST_CASE("custom_precision.kv.small_floats_are_known_by_their_codes", "[custom_precision]") {

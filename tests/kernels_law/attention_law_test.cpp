@@ -120,6 +120,19 @@ TEST_CASE("bug.B30.joining_an_empty_part_changes_no_bit", "[kernels_law]") {
   REQUIRE((first.empty() && first.lse() == never && zeros == std::vector<float>(3, 0.0f)));
 }
 
+TEST_CASE("kernels_law.joining_writes_the_dims_of_the_head_and_no_more", "[kernels_law]") {
+  const float never = -std::numeric_limits<float>::infinity();
+  for (const float sum : {0.0f, 2.0f}) {  // into an empty state, and into one that has something
+    std::vector<float> total_out{1.0f, 2.0f, 3.0f, -7.0f}, part_out{4.0f, 5.0f, 6.0f, 99.0f};
+    kvpage::AttentionState<float> total{sum == 0.0f ? never : 0.0f, sum, total_out.data()};
+    kvpage::merge_attention(total, {0.0f, 1.0f, part_out.data()}, 3);
+    CHECK((total.max == 0.0f && total.sum == sum + 1.0f));
+    CHECK(total_out == (sum == 0.0f ? std::vector<float>{4.0f, 5.0f, 6.0f, -7.0f} : std::vector<float>{5.0f, 7.0f, 9.0f, -7.0f}));
+    kvpage::normalize_attention(total, 3);
+    CHECK(total_out[3] == -7.0f);
+  }
+}
+
 TEST_CASE("bug.B37.law_of_decode_attention", "[kernels_law]") { attention_law(false, kPairsPerChange); }
 TEST_CASE("bug.B37.law_of_chunk_attention", "[kernels_law]") { attention_law(true, kPairsPerChange); }
 TEST_CASE("bug.B37.many_pairs_of_decode_attention", "[kernels_law][night]") { attention_law(false, kPairsPerNight); }

@@ -4,42 +4,32 @@
   mutate.py run [--subject S]...  a seeded sample of each subject against its tests; goes on where it was stopped; ends with a table
   mutate.py rotate N              N mutants, others for each commit, each against the test file that found it when mutants.json was written
 
-mutants.json holds the sample: each mutant has "found_by", a test file, or "kept", the reason why no test finds it. Less than 95 % found,
-or a mutant that is neither, is a failure. `run --record` writes what it found; reasons are written by hand.
+mutants.json holds the sample: each mutant has "found_by", a test file, or "equivalent", the reason why it changes nothing that anybody
+can see, or "kept", another reason why no test finds it. Less than 95 % found of those that are not equivalent, or a mutant without a
+reason, is a failure. `run --record` writes what it found; reasons are written by hand.
 """
 
 import argparse
 import concurrent.futures
-import dataclasses
 import json
-import math
 import os
 import pathlib
-import re
-import resource
-import shutil
 import subprocess
 import sys
 
 import places
 from places import ROOT
+from workshop import BrokenCheck, Workshop, first_finding, run_clean, units_of
 
 RECORD = pathlib.Path(__file__).with_name("mutants.json")
 TESTS = {
     "scheduler": ["sched/*_test.cpp"],
     "allocator": ["cache_alloc/*_test.cpp", "cache_tier/*_test.cpp"],
-    "attention": ["kernels/paged_attention/*_test.cpp", "kernels_law/attention_law_test.cpp"],
+    "attention": ["kernels/paged_attention/*_test.cpp", "kernels_law/attention_law_test.cpp", "custom_precision/own_kv_test.cpp"],
 }
 ONLY_SANITIZED = {"kernels/paged_attention/memory_test.cpp"}
-# Beside the sources whose headers a test includes.
-FURTHER_PARTS = {"kernels/paged_attention/attention_problem.cpp": ["kernels/paged_attention/attention_storages.cpp"]}
 LEAST_PERCENT = 95.0
-LEAST_CPU_LIMIT_S = 10
-ENVIRONMENT = {**os.environ, "KVPAGE_NIGHT": "0", "KVPAGE_MODEL_OPS": "200000"}
-
-
-class BrokenCheck(Exception):
-    """The check itself cannot be made."""
+NO_PROGRAM = "no program"  # a result: it does not compile
 
 
 def tests_of(subject):
@@ -47,169 +37,98 @@ def tests_of(subject):
     return sorted(found - ONLY_SANITIZED)
 
 
-def parts_of(source):
-    """The source files that a test program is built from."""
-    tests = ROOT / "tests"
-    included = re.findall(r'^#include "(.+)\.hpp"$', (tests / source).read_text(encoding="utf-8"), re.MULTILINE)
-    beside = [(tests / source).parent / f"{name}.cpp" for name in included] + [tests / f"{name}.cpp" for name in included]
-    parts = [source] + [path.relative_to(tests).as_posix() for path in beside if path.is_file()]
-    return list(dict.fromkeys(parts + [more for part in parts for more in FURTHER_PARTS.get(part, [])]))
+class Results:
+    """{key: the test file that finds it, or None, or NO_PROGRAM}, kept in a file, so that a stopped run goes on."""
+
+    def __init__(self, path, again):
+        self.path = path
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.is_file() else []
+        known = {row["key"]: row["found_by"] for row in rows}
+        self.known = {key: found for key, found in known.items() if found or not again}
+
+    def add(self, place, found):
+        self.known[place.key] = found
+        print(f"{found or 'NOT FOUND'}: {place}", flush=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            print(json.dumps({"key": place.key, "found_by": found}), file=file)
 
 
-class Workshop:
-    """A copy of the headers with mutants in it, and the test programs that are built with them."""
-
-    def __init__(self, folder, compiler, catch_main):
-        self.folder, self.compiler, self.catch_main = folder, compiler, catch_main
-
-    def plant(self, numbered):
-        shutil.rmtree(self.folder / "include", ignore_errors=True)
-        shutil.copytree(ROOT / "include", self.folder / "include")
-        places.write_mutants(self.folder, numbered)
-
-    def compile(self, arguments):
-        flags = ["-std=c++20", "-O1", "-ffp-contract=off", "-DKVPAGE_ASSERT_LEVEL=2", f'-DKVPAGE_TEST_DATA_DIR="{ROOT}/tests/data"',
-                 "-Iinclude", f"-I{ROOT}/examples", f"-I{ROOT}/tests", "-w"]
-        return subprocess.run([*self.compiler, *flags, *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
-
-    def broken_lines(self, sources):
-        """(path, line) of the headers that errors of the compiler name: there a mutant is no program."""
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            runs = list(pool.map(lambda part: self.compile(["-fsyntax-only", str(ROOT / "tests" / part)]), sources))
-        texts = [run.stderr for run in runs if run.returncode != 0]
-        lines = {(path, int(line)) for text in texts for path, line in re.findall(r"\b(include/kvpage/[\w/.]+):(\d+):", text)}
-        if texts and not lines:
-            raise BrokenCheck(f"a test does not compile\n{texts[0][-3000:]}")
-        return lines
-
-    def build(self, sources):
-        """{source: program}"""
-        parts = sorted({part for source in sources for part in parts_of(source)})
-        objects = {part: self.folder / (part.replace("/", ".") + ".o") for part in parts}
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda part: self.require(["-c", str(ROOT / "tests" / part), "-o", objects[part].name]), parts))
-        programs = {source: self.folder / (source.replace("/", ".") + ".bin") for source in sources}
-        for source, program in programs.items():
-            self.require([*(objects[part].name for part in parts_of(source)), str(self.catch_main), "-pthread", "-o", str(program)])
-        return programs
-
-    def require(self, arguments):
-        done = self.compile(arguments)
-        if done.returncode != 0:
-            raise BrokenCheck(f"{' '.join(arguments)} fails\n{done.stderr[-3000:]}")
-
-
-def run_tests(program, cpu_limit_s, **environment):
-    """True when every test passes within so much processor time; the wall clock depends on who else is there."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 5))
-    try:
-        done = subprocess.run([program, "~[night]", "--abort"], capture_output=True, check=False, timeout=60 * cpu_limit_s,
-                              env={**ENVIRONMENT, **environment}, cwd=program.parent, preexec_fn=limit)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
-
-
-@dataclasses.dataclass
-class CleanRun:
-    """A test program without a mutant: its processor time and which mutants' code it reaches."""
-    source: str
-    program: pathlib.Path
-    cpu_s: float
-    reached: set
-
-
-def run_clean(source, program):
-    reached = program.with_suffix(".reached")
-    reached.unlink(missing_ok=True)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if not run_tests(program, 1200, KVPAGE_MUTANT="0", KVPAGE_MUTANTS_REACHED=str(reached)):
-        raise BrokenCheck(f"{source} fails without a mutant")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    numbers = reached.read_text(encoding="utf-8").split() if reached.is_file() else []  # no file: it asked for none
-    return CleanRun(source, program, cpu_s, {int(number) for number in numbers})
-
-
-def first_finding(number, clean_runs):
-    """The test file that finds mutant `number`; None: none does."""
-    for clean in sorted(clean_runs, key=lambda run: run.cpu_s):
-        limit_s = math.ceil(LEAST_CPU_LIMIT_S + 5 * clean.cpu_s)
-        if number in clean.reached and not run_tests(clean.program, limit_s, KVPAGE_MUTANT=str(number)):
-            return clean.source
-    return None
-
-
-def sample(workshop, subject, count, seed):
-    """{number: place}: the first `count` places of the draw that compile."""
-    drawn = places.in_order(places.places_of(subject), seed)
-    taken, dropped = [], 0
-    sources = sorted({part for source in tests_of(subject) for part in parts_of(source)})
-    while len(taken) < count:
-        fresh = [place for place, _ in zip(drawn, range(2 * (count - len(taken))))]
-        if not fresh:
-            raise BrokenCheck(f"{subject} has no {count} places")
-        while fresh:
-            workshop.plant(dict(enumerate(taken + fresh, start=1)))
-            broken = workshop.broken_lines(sources)
-            if not broken:
-                break
-            kept = [place for place in fresh if (place.path, place.line) not in broken]
-            if len(kept) == len(fresh):
-                raise BrokenCheck(f"no mutant is in the lines that do not compile: {sorted(broken)[:5]}")
-            dropped += len(fresh) - len(kept)
-            fresh = kept
-        taken += fresh
-    print(f"{subject}: {dropped} places of the draw are no program when mutated", flush=True)
-    return dict(enumerate(taken[:count], start=1))
+def sample(workshop, subject, options, results):
+    """{number: place}: the first `count` places of the draw that compile. They are built, unless every result is known."""
+    drawn = (place for place in places.in_order(places.places_of(subject), options.seed) if results.known.get(place.key) != NO_PROGRAM)
+    taken = []
+    while True:
+        taken += [place for _, place in zip(range(options.count - len(taken)), drawn)]
+        if len(taken) < options.count:
+            raise BrokenCheck(f"{subject} has no {options.count} places")
+        numbered = dict(enumerate(taken, start=1))
+        if all(place.key in results.known for place in taken):
+            return numbered
+        workshop.plant(numbered)
+        broken = workshop.broken_lines(units_of(tests_of(subject)))
+        if not broken:
+            return numbered
+        no_programs = [place for place in taken if (place.path, place.line) in broken]
+        if not no_programs:
+            raise BrokenCheck(f"no mutant is in the lines that do not compile: {sorted(broken)[:5]}")
+        for place in no_programs:
+            results.add(place, NO_PROGRAM)
+        taken = [place for place in taken if place not in no_programs]
 
 
 def run_subject(workshop, subject, options):
-    """[(place, what finds it or None)]; results are kept beside the programs, so that a stopped run goes on."""
-    results_path = workshop.folder / "results.jsonl"
-    known = {}
-    if results_path.is_file():
-        known = {row["key"]: row["found_by"] for row in map(json.loads, results_path.read_text(encoding="utf-8").splitlines())}
-        known = {key: found for key, found in known.items() if found or not options.again}
-    numbered = sample(workshop, subject, options.count, options.seed)
-    if any(place.key not in known for place in numbered.values()):
-        workshop.plant(numbered)
-        clean_runs = [run_clean(source, program) for source, program in workshop.build(tests_of(subject)).items()]
-        with results_path.open("a", encoding="utf-8") as results, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            todo = [(number, place) for number, place in numbered.items() if place.key not in known]
+    """[(place, what finds it or None)]"""
+    results = Results(workshop.folder / "results.jsonl", options.again)
+    numbered = sample(workshop, subject, options, results)
+    todo = [(number, place) for number, place in numbered.items() if place.key not in results.known]
+    if todo:
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            units = units_of(tests_of(subject))
+            clean_runs = [run_clean(source, program) for unit, program in zip(units, pool.map(workshop.link, units))
+                          for source in unit.sources]
             for (_, place), found in zip(todo, pool.map(lambda item: first_finding(item[0], clean_runs), todo)):
-                known[place.key] = found
-                print(f"{found or 'NOT FOUND'}: {place}", flush=True)
-                print(json.dumps({"key": place.key, "found_by": found}), file=results, flush=True)
-    return [(place, known[place.key]) for place in numbered.values()]
+                results.add(place, found)
+    return [(place, results.known[place.key]) for place in numbered.values()]
 
 
 def read_record():
     return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {"seed": 1, "mutants": []}
 
 
+def reason_of(place, record):
+    """What mutants.json says about a mutant that no test finds."""
+    row = next((row for row in record["mutants"] if row["key"] == place.key), {})
+    return {key: row[key] for key in ("equivalent", "kept") if row.get(key)} or {"kept": ""}
+
+
 def run(options):
-    reasons = {row["key"]: row["kept"] for row in read_record()["mutants"] if "kept" in row}
+    record = read_record()
     rows = []
     for subject in options.subject or places.SUBJECTS:
         folder = options.work.resolve() / subject
         folder.mkdir(parents=True, exist_ok=True)
         for place, found in run_subject(Workshop(folder, options.compiler, options.catch_main), subject, options):
             row = {"key": place.key, "subject": subject, "path": place.path, "text": place.text, "change": place.change}
-            rows.append(row | ({"found_by": found} if found else {"kept": reasons.get(place.key, "")}))
+            rows.append(row | ({"found_by": found} if found else reason_of(place, record)))
     if options.record:
-        others = [row for row in read_record()["mutants"] if options.subject and row["subject"] not in options.subject]
+        others = [row for row in record["mutants"] if options.subject and row["subject"] not in options.subject]
         RECORD.write_text(json.dumps({"seed": options.seed, "mutants": others + rows}, indent=1) + "\n", encoding="utf-8")
     for subject in sorted({row["subject"] for row in rows}):
-        found = [row for row in rows if row["subject"] == subject and "found_by" in row]
-        print(f"{subject}: {len(found)} of {sum(row['subject'] == subject for row in rows)} mutants found")
+        print(summary(subject, [row for row in rows if row["subject"] == subject]))
     unexplained = [row for row in rows if row.get("kept") == ""]
     for row in unexplained:
         print(f"no test finds it and no reason is given: {row['path']}: {row['change']} in `{row['text']}`")
-    percent = 100.0 * sum("found_by" in row for row in rows) / len(rows)
-    print(f"{percent:.1f} % of {len(rows)} mutants found")
-    return percent >= LEAST_PERCENT and not unexplained
+    print(summary("all", rows))
+    return percent_found(rows) >= LEAST_PERCENT and not unexplained
+
+
+def percent_found(rows):
+    return 100.0 * sum("found_by" in row for row in rows) / sum("equivalent" not in row for row in rows)
+
+
+def summary(name, rows):
+    found, equivalent, kept = (sum(key in row for row in rows) for key in ("found_by", "equivalent", "kept"))
+    return f"{name}: {found} mutants found, {equivalent} equivalent, {kept} kept: {percent_found(rows):.1f} % of those that can be found"
 
 
 def rotate(options):
@@ -231,7 +150,10 @@ def rotate(options):
     folder.mkdir(parents=True, exist_ok=True)
     workshop = Workshop(folder, options.compiler, options.catch_main)
     workshop.plant(numbered)
-    clean = run_clean(first["found_by"], workshop.build([first["found_by"]])[first["found_by"]])
+    (unit,) = units_of([first["found_by"]])
+    if workshop.broken_lines([unit]):
+        raise BrokenCheck(f"{first['found_by']} does not compile with its mutants: mutate.py run --record draws a new sample")
+    clean = run_clean(first["found_by"], workshop.link(unit))
     missed = False
     for number, place in numbered.items():
         finding = first_finding(number, [clean])

@@ -47,11 +47,19 @@ template <class T>
 concept Number = (std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T>;
 
 /// A whole number becomes one more, another one more by 1/256.
-template <int kNumber, Number T>
-constexpr T more(T value) noexcept {
-  if (!on(kNumber)) return value;
+template <Number T>
+constexpr T raised(T value) noexcept {
   if constexpr (std::integral<T>) return static_cast<T>(value + 1);
   return value == T{0} ? T{1} : value * T{1.00390625};
+}
+template <int kNumber, Number T>
+constexpr T more(T value) noexcept {
+  return on(kNumber) ? raised(value) : value;
+}
+/// For constants: the compiler would compute `more` itself.
+template <int kNumber, Number T>
+T more_at_start(T value) noexcept {
+  return asks(kNumber) ? raised(value) : value;
 }
 template <int kNumber, Number T>
 constexpr T less(T value) noexcept {

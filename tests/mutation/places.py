@@ -27,6 +27,8 @@ NOT_MUTATED = re.compile(r"\b(static_assert|if constexpr|requires|template|conce
                          r"KVPAGE_ASSERT\w*|throw|reserve)"
                          r"\b|^\s*#")
 CONSTANT_LINE = re.compile(r"^(\s*)(?:static |inline )*constexpr ([\w:]+) (k\w+) = (?=\d)")
+# A constant of several lines: the compiler computes it, whatever is written there.
+LONG_CONSTANT = re.compile(r"\bconstexpr\b[^()]*\bk[A-Z]\w*\s*(?:=\s*)?\{[^;]*$")
 COMPARISON = re.compile(r" (<=|>=|==|!=|<|>) (?=\S)")
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 SWITCH_TYPE = {"<": "Less", "<=": "LessEqual", ">": "Greater", ">=": "GreaterEqual", "==": "Equal", "!=": "NotEqual"}
@@ -80,8 +82,12 @@ def places_of(subject):
     paths = {path for pattern in SUBJECTS[subject] for path in ROOT.glob(pattern)}
     for path in sorted(path for path in paths if path.name not in CHECKS):
         seen = {}
+        constant = False
         for number, line in code_lines(path):
             ordinal = seen[line.strip()] = seen.get(line.strip(), -1) + 1
+            if constant or LONG_CONSTANT.search(line):
+                constant = not line.endswith(";")
+                continue
             for part, (_, _, change, _) in enumerate(edits(line)):
                 found.append(Place(subject, path.relative_to(ROOT).as_posix(), number, line.strip(), ordinal, part, change))
     return found
@@ -105,7 +111,8 @@ def in_order(places, seed):
 
 
 def write_mutants(copy, numbered):
-    """Writes {number: place} into the headers below `copy`."""
+    """Writes {number: place} into the headers below `copy`; sources are compiled with `-include` of the switch, as bodies of the
+    instruction sets stand inside of a namespace."""
     files = {}
     for number, place in numbered.items():
         lines = files.setdefault(place.path, (ROOT / place.path).read_text(encoding="utf-8").splitlines())
@@ -114,7 +121,10 @@ def write_mutants(copy, numbered):
         mutated = line[:start] + text.format(number=number) + line[end:]
         # A constant that a mutant changes is known when the program starts.
         storage = "static inline" if line.startswith(" ") else "inline"
-        lines[place.line - 1] = CONSTANT_LINE.sub(rf"\1{storage} const \2 \3 = ", mutated)
+        if match := CONSTANT_LINE.match(line):
+            value = mutated[match.end():].replace("::more<", "::more_at_start<")
+            mutated = f"{match[1]}{storage} const {match[2]} {match[3]} = {value}"
+        lines[place.line - 1] = mutated
     for path, lines in files.items():
-        (copy / path).write_text("#include <mutation_switch.hpp>\n#line 1\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        (copy / path).write_text("\n".join(lines) + "\n", encoding="utf-8")
     (copy / "include" / SWITCH.name).write_text(SWITCH.read_text(encoding="utf-8"), encoding="utf-8")

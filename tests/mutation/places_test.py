@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """places.py: what is mutated in a line, and what the mutant says."""
 
+import pathlib
+import tempfile
 import unittest
 
 import places
@@ -26,14 +28,31 @@ class Edits(unittest.TestCase):
 
     def test_compile_time_and_checks_stay(self):
         for line in ("static_assert(a < 1);", "template <int N = 3>", "  if constexpr (N > 3) {", "KVPAGE_ASSERT(a == 1);", "#if A == 1",
-                     "constexpr int f(int a) { return a + 1; }",
-                     "std::get<0>(x);", "v.reserve(n + 1);", "case 3:", "std::array<int, 3> x;", "int x[4];"):
+                     "constexpr int f(int a) { return a + 1; }", "  constexpr float kPi = pi();", "std::get<0>(x);",
+                     "v.reserve(n + 1);", "case 3:", "std::array<int, 3> x;", "int x[4];"):
             self.assertEqual(mutants(line), [], line)
 
-    def test_constants_are_made_when_the_program_starts(self):
-        changed = places.CONSTANT_LINE.sub(r"\1\2|\3|", "  static constexpr std::int64_t kMaxHeldSteps = 8;")
-        self.assertEqual(changed, "  std::int64_t|kMaxHeldSteps|8;")
+    def test_constants_are_mutated(self):
         self.assertEqual([change for change, _ in mutants("inline constexpr std::int64_t kSplit = 256;")], ["256 becomes more"])
+
+
+class Lines(unittest.TestCase):
+    def test_a_constant_of_several_lines_is_computed_by_the_compiler(self):
+        path = "include/kvpage/sched/presets.hpp"
+        lines = (places.ROOT / path).read_text(encoding="utf-8").splitlines()
+        begin = next(i for i, line in enumerate(lines, start=1) if "kEdgePreset{" in line)
+        mutated = [place.line for place in places.places_of("scheduler") if place.path == path]
+        self.assertEqual([line for line in mutated if begin <= line <= begin + 5], [])
+        self.assertIn("std::int64_t pool_tokens = 0;", [lines[line - 1].split("   //")[0].strip() for line in mutated])
+
+    def test_a_constant_asks_the_switch(self):
+        place = next(place for place in places.places_of("scheduler") if "kMaxHeldSteps = 8" in place.text)
+        with tempfile.TemporaryDirectory() as name:
+            for folder in (pathlib.Path(place.path).parent, "include"):
+                (pathlib.Path(name) / folder).mkdir(parents=True, exist_ok=True)
+            places.write_mutants(pathlib.Path(name), {7: place})
+            line = (pathlib.Path(name) / place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
+        self.assertEqual(line, "  static inline const std::int64_t kMaxHeldSteps = kvpage_mutation::more_at_start<7>(8);")
 
 
 class Draw(unittest.TestCase):

@@ -19,7 +19,11 @@ TEST_CASE("sched.answers.one_prompt_is_computed_for_all", "[sched]") {
 TEST_CASE("sched.answers.answers_without_a_row_wait", "[sched]") {
   SchedFixture f{{.num_blocks = 16, .block_size = 4, .max_seqs = 8}, {.budget_tokens = 64, .max_seqs = 2}};
   const Tokens prompt = tokens_from(1, 18);
+  f.env.time_ns = 5;
   REQUIRE(f.submit(1, prompt, 7, {.num_samples = 5, .seed = 9}));
+  for (std::uint32_t child = 0; child < 5; ++child) {  // the first one waits for all
+    CHECK(f.scheduler.find(RequestId{1}, child)->waiting_since_ns == (child == 0 ? 5 : 0));
+  }
   f.run();
   CHECK(f.scheduler.stats().cached_tokens >= 3 * 16);
   for (std::uint32_t child = 0; child < 5; ++child) CHECK(f.text(1, child) == f.expected(prompt, 7, child, 9));
@@ -56,6 +60,17 @@ TEST_CASE("sched.answers.a_beam_continues_the_answers_that_its_results_name", "[
     CHECK(round == 6);
     CHECK(f.scheduler.stats().forks > 5);
     CHECK(f.cache.capacity().available() == 64);
+  }
+}
+
+TEST_CASE("sched.answers.a_beam_takes_the_pool_to_its_last_block", "[sched]") {
+  for (const std::int64_t blocks : {4, 5}) {  // the prompt in one, and for each of two answers one to write and one while it is copied
+    SchedFixture f{{.num_blocks = blocks, .block_size = 4, .max_seqs = 6}, {.budget_tokens = 64, .max_seqs = 4}};
+    const auto ticket = f.submit(1, tokens_from(1, 4), 5, {.num_samples = 2, .beam = true});  // 8 tokens in the cache
+    REQUIRE(ticket);
+    CHECK(ticket->max_new_tokens == (blocks == 5 ? 5 : 1));
+    CHECK(ticket->limit_reason == (blocks == 5 ? FinishReason::kLength : FinishReason::kCapacity));
+    f.run();
   }
 }
 

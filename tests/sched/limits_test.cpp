@@ -168,6 +168,7 @@ TEST_CASE("sched.limits.configurations_that_cannot_work_are_named", "[sched]") {
   CHECK(error_of({.max_aborts = -2}) == "max_aborts must be at least 1: -2, 1");
   CHECK(error_of({.max_chunk_tokens = 3, .chunk_align = 4}) == "max_chunk_tokens must be at least chunk_align: 3, 4");
   CHECK_THROWS_AS((SchedFixture{kPool, {.budget_tokens = 64, .max_seqs = 9}}), ConfigError);  // the cache has 8 sequences
+  CHECK_THROWS_AS((SchedFixture{{.num_blocks = 1, .block_size = 4, .max_seqs = 1, .num_groups = 2}, {.max_seqs = 1}}), ConfigError);
 }
 
 TEST_CASE("sched.limits.deadlines_end_waiting_and_running_requests", "[sched]") {

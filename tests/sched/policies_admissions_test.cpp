@@ -35,6 +35,81 @@ std::int64_t missing_of_all(const SchedFixture& f, std::uint64_t num_ids, Tokens
   return blocks;
 }
 
+std::array<std::int64_t, 10> numbers_of(const AdmissionView& v) {
+  return {v.chunk_blocks,        v.prompt_blocks,         v.full_blocks, v.growth_tokens, v.running_prompt_blocks,
+          v.running_full_blocks, v.running_growth_tokens, v.num_running, v.block_size,    v.num_groups};
+}
+
+/// What admissions are asked in a plan in which everybody gets in, from the plan and what the requests wanted. Nothing is shared: a
+/// candidate has no block yet.
+class NaiveViews {
+ public:
+  NaiveViews(const SchedFixture& f, const std::vector<MixedRequest>& requests)
+      : f_(f), plan_(*f.batch), pool_(f.cache.config()), requests_(requests) {}
+
+  std::vector<AdmissionView> all() {
+    std::vector<std::size_t> order(plan_.owners.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto position = [&](std::size_t s) {
+      return std::make_tuple(plan_.owners[s].cached_tokens >= 0, plan_.owners[s].request.value, plan_.owners[s].child);
+    };
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return position(a) < position(b); });
+    std::vector<AdmissionView> views;
+    AdmissionView now{.block_size = pool_.block_size, .num_groups = pool_.num_groups};
+    for (const std::size_t s : order) {
+      const Wanted wanted = wanted_by(s);
+      if (plan_.owners[s].cached_tokens >= 0 && now.num_running > 0) {
+        AdmissionView view = now;
+        view.chunk_blocks = blocks(plan_.kv_lens[s]) * pool_.num_groups;
+        view.prompt_blocks = missing(wanted.tokens, {});
+        view.full_blocks = missing(wanted.final_tokens, {}) + wanted.further_blocks;
+        view.growth_tokens = wanted.growth;
+        views.push_back(view);
+      }
+      ++now.num_running;
+      now.running_prompt_blocks += missing(wanted.tokens, s);
+      now.running_full_blocks += missing(wanted.final_tokens, s) + wanted.further_blocks;
+      now.running_growth_tokens += wanted.growth;
+    }
+    return views;
+  }
+
+ private:
+  struct Wanted {
+    std::int64_t tokens, final_tokens, growth, further_blocks;
+  };
+  Wanted wanted_by(std::size_t s) const {
+    const PlannedOwner& owner = plan_.owners[s];
+    const MixedRequest& r = requests_[owner.request.value];
+    const auto prompt = std::ssize(r.prompt);
+    const auto said = std::ssize(f_.text(owner.request.value, owner.child));
+    const std::int64_t answers = said == 0 ? r.spec.num_samples : 1;  // until then one stands for all
+    const std::int64_t end = prompt + r.max_new - 1;
+    return {.tokens = prompt + said, .final_tokens = end, .growth = answers * std::min<std::int64_t>(4096, r.max_new - said),
+            .further_blocks = (answers - 1) * (blocks(end) - prompt / pool_.block_size) * pool_.num_groups};
+  }
+  std::int64_t blocks(std::int64_t tokens) const { return ceil_div(tokens, pool_.block_size); }
+  /// Beyond those that sequence s of the plan holds. Behind a window a sequence holds what the window touches, and a block to grow into.
+  std::int64_t missing(std::int64_t tokens, std::optional<std::size_t> s) const {
+    std::int64_t sum = 0;
+    for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
+      const std::int64_t window = pool_.window(static_cast<std::int64_t>(g));
+      const std::int64_t most = window == 0 ? blocks(tokens) : std::min(blocks(tokens), blocks(window + 1) + 1);
+      sum += std::max<std::int64_t>(0, most - (s ? held(plan_.groups[g], *s) : 0));
+    }
+    return sum;
+  }
+  static std::int64_t held(const PlannedGroup& group, std::size_t s) {
+    return std::count_if(group.block_ids.begin() + group.indptr[s], group.block_ids.begin() + group.indptr[s + 1],
+                         [](BlockId block) { return block != kNoBlock; });
+  }
+
+  const SchedFixture& f_;
+  const BatchPlan& plan_;
+  const BlockAllocatorConfig& pool_;
+  const std::vector<MixedRequest>& requests_;
+};
+
 constexpr BlockAllocatorConfig kTightPool{.num_blocks = 16, .block_size = 4, .max_seqs = 8};
 constexpr SchedulerConfig kFewRows{.budget_tokens = 20, .max_seqs = 5, .max_chunk_tokens = 9};
 
@@ -131,4 +206,52 @@ TEST_CASE("sched.policies.admission.learned_growth_falls_and_comes_back", "[sche
   CHECK(growth.ratio == Approx((50 + 80) / 400.0));
   growth.on_preemption(400, 400, 10);
   CHECK(growth.ratio == 1.0);
+}
+
+TEST_CASE("sched.policies.admission.is_asked_with_what_all_miss", "[sched]") {
+  const std::vector<MixedRequest> requests{{tokens_from(0, 30), 12, {}},
+                                           {tokens_from(40, 9), 8, {.num_samples = 3}},
+                                           {tokens_from(50, 14), 10, {.num_samples = 2, .beam = true}},
+                                           {tokens_from(60, 21), 5000, {}},
+                                           {tokens_from(10, 3), 4, {}},
+                                           {tokens_from(20, 7), 40, {.num_samples = 2}},
+                                           {tokens_from(70, 25), 3, {}},
+                                           {tokens_from(30, 40), 2, {}}};
+  const std::vector<std::pair<std::int64_t, std::array<std::int64_t, kMaxCacheGroups>>> groups{{1, {}}, {2, {0, 8}}, {2, {8, 12}}};
+  for (const auto& [num_groups, windows] : groups) {
+    std::vector<AdmissionView> asked;
+    TestAdmission admission;
+    admission.views = &asked;
+    const BlockAllocatorConfig pool{
+        .num_blocks = 8192, .block_size = 4, .max_seqs = 24, .num_groups = num_groups, .window_tokens = windows};
+    SchedFixture f{pool, {.budget_tokens = 128, .max_seqs = 16, .max_chunk_tokens = 5, .share_prefixes = false}, {{}, admission, {}}};
+    std::size_t compared = 0;
+    for (std::uint64_t id = 0; id < requests.size(); ++id) {
+      REQUIRE(f.submit(id, requests[id].prompt, requests[id].max_new, requests[id].spec));
+      for (std::uint64_t i = 0; i < id % 3; ++i) {
+        INFO("step " << i << " behind request " << id << ", windows of " << windows[0] << " and " << windows[1]);
+        asked.clear();
+        REQUIRE(f.plan());
+        const auto expected = NaiveViews{f, requests}.all();
+        REQUIRE(asked.size() == expected.size());
+        for (std::size_t k = 0; k < expected.size(); ++k) CHECK(numbers_of(asked[k]) == numbers_of(expected[k]));
+        compared += expected.size();
+        f.seal();
+        f.commit();
+      }
+    }
+    CHECK(compared >= 6);
+    for (std::uint64_t id = 0; id < requests.size(); ++id) f.scheduler.cancel(RequestId{id});
+  }
+}
+
+TEST_CASE("sched.policies.admission.a_newcomer_gets_the_last_block", "[sched]") {
+  SchedFixture f{{.num_blocks = 3, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 2}, with_admission(ReserveChunk{})};
+  REQUIRE(f.submit(0, tokens_from(0, 5), 4));  // two blocks to the end
+  f.step();
+  REQUIRE(f.submit(1, tokens_from(20, 4), 1));
+  REQUIRE(f.plan());
+  CHECK(f.rows_of(1) == 4);
+  f.scheduler.drop();
+  f.run();
 }

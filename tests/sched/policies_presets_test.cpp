@@ -36,6 +36,22 @@ TEST_CASE("sched.policies.preset.values_are_valid_and_named_once", "[sched]") {
   CHECK(names.size() == 4);
 }
 
+TEST_CASE("sched.policies.preset.values_are_those_of_the_table", "[sched]") {
+  const auto is = [](const auto& preset, std::int64_t budget, std::int64_t seqs, std::int64_t block, std::int64_t pool) {
+    return preset.config.budget_tokens == budget && preset.config.max_seqs == seqs && preset.block_size == block &&
+           preset.pool_tokens == pool;
+  };
+  CHECK(is(kLongTextPreset, 512, 16, 32, 131'072));
+  CHECK(kLongTextPreset.config.max_chunk_tokens == 256);
+  CHECK(is(kManyChatsPreset, 512, 256, 16, 65'536));
+  CHECK(kManyChatsPreset.policies.admission.first_ratio == 0.2);
+  CHECK(is(kCodePreset, 512, 32, 16, 16'384));
+  CHECK(kCodePreset.policies.admission.first_ratio == 0.2);
+  CHECK(is(kEdgePreset, 64, 8, 16, 2048));
+  CHECK(kEdgePreset.config.max_waiting == 64);
+  CHECK(is(SchedulerPreset<SchedulerPolicies<>>{}, 2048, 128, 16, 0));  // the defaults that they were measured against
+}
+
 TEST_CASE("sched.policies.load.times_are_those_of_the_steps", "[sched]") {
   SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4}};
   std::vector<LoadRequest> load(3);

@@ -104,6 +104,19 @@ TEST_CASE("sched.policies.static_batch_admits_when_the_last_one_has_ended", "[sc
   f.run();
 }
 
+TEST_CASE("sched.policies.a_static_batch_is_open_until_nobody_waits", "[sched]") {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 14, .max_seqs = 4}, with_order(StaticBatch{})};
+  for (std::uint64_t id = 0; id < 3; ++id) REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(10 * id), 7), 9));
+  f.step();  // two of them use all of its tokens
+  CHECK(f.scheduler.num_running() == 2);
+  f.step();
+  CHECK(f.scheduler.num_running() == 3);
+  REQUIRE(f.submit(3, tokens_from(30, 7), 9));  // there is a row, but the batch has left
+  f.step();
+  CHECK(f.scheduler.num_running() == 3);
+  f.run();
+}
+
 TEST_CASE("sched.policies.two_backlogged_tenants_get_equal_work", "[sched]") {
   SchedFixture f{{.num_blocks = 32, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 3}, with_order(FairShare{})};
   TenantLedger ledger{f};
@@ -176,6 +189,17 @@ TEST_CASE("sched.policies.longest_prefix_waits_for_a_prompt_in_the_making", "[sc
     if (waits) CHECK(f.scheduler.stats().tokens < rows_of_fcfs);
     CHECK(f.text(2) == f.expected(tokens_from(0, 60), 2));
   }
+}
+
+TEST_CASE("sched.policies.whoever_lacks_a_row_loses_no_patience", "[sched]") {
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 1}, {.budget_tokens = 64, .max_seqs = 1, .max_chunk_tokens = 4},
+                 with_order(LongestPrefix{})};
+  REQUIRE(f.submit(1, tokens_from(0, 100), 1));
+  f.step();
+  REQUIRE(f.submit(2, tokens_from(0, 100), 1));
+  for (int i = 0; i < 3; ++i) f.step();
+  CHECK(f.scheduler.find(RequestId{2})->held_steps == 0);
+  f.run();
 }
 
 TEST_CASE("sched.policies.the_example_overtakes_only_in_proportion", "[sched]") {

@@ -47,10 +47,15 @@ inline Tokens tokens_from(kvpage::TokenId first, std::size_t count) {
   return tokens;
 }
 
-/// Any admission. A test that names none fills the pool: the most preemptions.
+/// Any admission. A test that names none fills the pool: the most preemptions. What it decides on goes to `views`.
 struct TestAdmission : kvpage::AnyAdmission {
   TestAdmission(const Kinds& admission = kvpage::ReserveChunk{}) : AnyAdmission(admission) {}
   TestAdmission(const AnyAdmission& admission) : AnyAdmission(admission) {}
+  std::int64_t needed_blocks(const kvpage::AdmissionView& view) const {
+    if (views != nullptr) views->push_back(view);
+    return AnyAdmission::needed_blocks(view);
+  }
+  std::vector<kvpage::AdmissionView>* views = nullptr;
 };
 
 /// Every policy behind one type: the tests compile one scheduler.

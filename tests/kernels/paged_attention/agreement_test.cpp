@@ -3,8 +3,12 @@
 
 #include "support/catch.hpp"
 
+#include <kvpage/cache/hadamard.hpp>
+#include <kvpage/kernels/paged_attention/cpu.hpp>
+
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <utility>
 
 using namespace kvpage_test;
@@ -154,5 +158,19 @@ TEST_CASE("paged_attention.key_bias.large_biases_cost_no_accuracy", "[paged_atte
     }
     INFO("error " << error << ", without the bias " << blind_error);
     CHECK(error < 0.2 * blind_error);
+  }
+}
+
+TEST_CASE("paged_attention.agreement.queries_of_any_length_are_rotated_as_keys_are", "[paged_attention]") {
+  std::mt19937 rng{3};
+  for (std::int64_t n = 1; n <= 130; ++n) {
+    std::vector<float> whole(400);  // more than a block of the next size would touch
+    for (float& x : whole) x = std::uniform_real_distribution<float>{-1.0f, 1.0f}(rng);
+    std::vector<float> right = whole, got = whole;
+    kvpage::hadamard_rotate(right.data(), n);
+    kvpage::generic::detail::rotate_row<false>(got.data(), n);
+    for (std::size_t d = 0; d < whole.size(); ++d) REQUIRE(std::fabs(got[d] - right[d]) <= 1e-5f);
+    kvpage::generic::detail::rotate_row<true>(got.data(), n);
+    for (std::size_t d = 0; d < whole.size(); ++d) REQUIRE(std::fabs(got[d] - whole[d]) <= 1e-5f);
   }
 }

@@ -61,7 +61,31 @@ void require_fixed_scratch(Cpu& cpu, std::int64_t kv_len, std::int64_t num_seqs)
   CHECK(std::all_of(guard, guard + kGuard, [](std::byte b) { return b == std::byte{0x5A}; }));
 }
 
+/// What one worker takes is what the comments at the fields of AttentionScratch say, each in whole units of 64 bytes.
+template <class Format>
+void require_said_sizes(std::int64_t head_dim) {
+  const detail::AttentionLaunch launch = detail::make_launch<CpuKV<Format>>({2, head_dim, 32}, 6);
+  const std::int64_t rows = launch.rows, dim = launch.padded_dim, groups = (dim + 31) / 32;
+  const std::int64_t floats[] = {rows * dim, rows, 2 * rows * groups, rows * groups, rows * 64, rows, dim, 2 * groups * 64, 16 * rows,
+                                 rows,       rows, rows * dim,        rows,          rows,      rows * dim};
+  std::int64_t bytes = round_up(2 * rows * dim, 64) + round_up(launch.stage_bytes, 64) + round_up(8 * rows, 64);  // codes, page, visible
+  for (const std::int64_t count : floats) bytes += round_up(4 * count, 64);
+  detail::AttentionScratch scratch;
+  detail::AttentionCarver carver(nullptr);
+  carver.take(scratch, launch);
+  CAPTURE(Format::kName, head_dim, rows, dim);
+  CHECK(carver.used_bytes() == bytes);
+}
+
 }  // namespace
+
+TEST_CASE("paged_attention.scratch.is_what_its_fields_say", "[paged_attention]") {
+  for (const std::int64_t head_dim : {8, 64, 80, 128, 512}) {
+    require_said_sizes<PlainKV<F32>>(head_dim);
+    require_said_sizes<Int8KV>(head_dim);
+    require_said_sizes<Int4K4KV>(head_dim);
+  }
+}
 
 TEST_CASE("paged_attention.scratch.depends_on_neither_length_nor_batch_and_a_launch_allocates_nothing", "[paged_attention]") {
   for (const int num_threads : {1, 2}) {
