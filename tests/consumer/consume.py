@@ -45,7 +45,8 @@ def install(work):
     run(["cmake", "--install", str(work / "kvpage")])
     (work / "first").rename(work / "moved")
     text = "".join(p.read_text() for p in (work / "moved").rglob("*") if p.suffix in (".cmake", ".pc"))
-    if str(work) in text or str(ROOT) in text:
+    # A place begins behind a quote or a space: "lib/cmake/kvpage" does not name a checkout in /kvpage.
+    if any(re.search(rf"(?<![\w}}.]){re.escape(str(place))}", text) for place in (work, ROOT)):
         sys.exit("the installed files name the place where they were built")
     return work / "moved"
 
