@@ -67,8 +67,10 @@ void require_said_sizes(std::int64_t head_dim) {
   const detail::AttentionLaunch launch = detail::make_launch<CpuKV<Format>>({2, head_dim, 32}, 6);
   const std::int64_t rows = launch.rows, dim = launch.padded_dim, groups = (dim + 31) / 32;
   const std::int64_t floats[] = {rows * dim, rows, 2 * rows * groups, rows * groups, rows * 64, rows, dim, 2 * groups * 64, 16 * rows,
-                                 rows,       rows, rows * dim,        rows,          rows,      rows * dim};
-  std::int64_t bytes = round_up(2 * rows * dim, 64) + round_up(launch.stage_bytes, 64) + round_up(8 * rows, 64);  // codes, page, visible
+                                 rows,       rows, rows,              rows * dim,    rows,      rows, rows * dim};
+  // Codes of queries and weights, words of values, the page, visible keys.
+  std::int64_t bytes = round_up(2 * rows * dim, 64) + round_up(2 * rows * 64, 64) + round_up(16 * dim * 4, 64) +
+                       round_up(launch.stage_bytes, 64) + round_up(8 * rows, 64);
   for (const std::int64_t count : floats) bytes += round_up(4 * count, 64);
   detail::AttentionScratch scratch;
   detail::AttentionCarver carver(nullptr);
