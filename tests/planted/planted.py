@@ -114,7 +114,7 @@ class Workshop:
     def build(self, copy, source, rebuilt=()):
         """The test program. It compiles with paths relative to the copy, so that a compiler cache knows what the fault does not touch."""
         flags = ["-std=c++20", "-O1", "-ffp-contract=off", "-DKVPAGE_ASSERT_LEVEL=2", f'-DKVPAGE_TEST_DATA_DIR="{ROOT}/tests/data"',
-                 "-Iinclude", "-Iexamples", f"-I{ROOT}/tests"]
+                 "-Iinclude", "-Iexamples", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
         parts = [str(ROOT / "tests" / part) for part in parts_of(source)] + [f"examples/{file}" for file in rebuilt]
         objects = [f"{number}.o" for number in range(len(parts))]
         for part, output in zip(parts, objects):
