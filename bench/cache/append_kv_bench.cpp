@@ -1,8 +1,8 @@
 // append_kv of every KV format: bytes of new keys and values stored per second, beside memcpy of the same rows by the same workers.
 // Figures as JSON lines; the first argument is the number of threads.
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include "engine/backend/ceilings.hpp"
 

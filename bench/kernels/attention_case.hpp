@@ -1,10 +1,10 @@
 /// \file A random attention problem of a given shape, and the time of one launch over it.
 #pragma once
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 #include "engine/backend/ceilings.hpp"
 #include "engine/backend/shipped_kernels.hpp"
 
-#include <kvpage/kernels/gemm/packed_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 

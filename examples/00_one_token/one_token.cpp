@@ -1,12 +1,12 @@
 /// \file One token through the library's own headers, without the engine: reserve pages, append keys and values, attend.
 #include <kvpage/base/philox.hpp>
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/cache/no_index.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,7 @@
 /// \file GroupedBytesKV: a user's own precision of keys and values: all that the attention kernels must know of it.
 #pragma once
 
-#include <kvpage/cache/kv_format.hpp>
+#include <kvpage/kv/kv_format.hpp>
 #include <kvpage/precision/minifloat.hpp>
 
 #include <algorithm>

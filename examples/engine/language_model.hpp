@@ -9,8 +9,8 @@
 #include "engine/model/model_spec.hpp"
 
 #include <kvpage/base/expected.hpp>
-#include <kvpage/cache/plan_bytes.hpp>
-#include <kvpage/kernels/gemm/row_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_row_argmax.hpp>
+#include <kvpage/kv/plan_bytes.hpp>
 #include <kvpage/sched/batch_plan.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "engine/model/weight_loader.hpp"
 #include "engine/model/workspace.hpp"
 
-#include <kvpage/kernels/sample/scratch.hpp>
+#include <kvpage/kernels/sample/cpu_scratch.hpp>
 
 #include <algorithm>
 #include <iterator>

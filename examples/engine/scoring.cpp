@@ -1,6 +1,6 @@
 #include "engine/scoring.hpp"
 
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 #include <array>
 #include <string>

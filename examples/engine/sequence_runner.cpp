@@ -1,6 +1,6 @@
 #include "engine/sequence_runner.hpp"
 
-#include <kvpage/cache/plan_bytes.hpp>
+#include <kvpage/kv/plan_bytes.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include "answer_sampler/engine_fixture.hpp"
 #include "support/chi_square.hpp"
 
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 #include <algorithm>
 #include <cmath>

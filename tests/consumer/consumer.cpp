@@ -4,9 +4,9 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/version.hpp>
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/gemm/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 #include <kvpage/precision/precisions.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 

@@ -1,9 +1,9 @@
 /// \file Built with -fno-exceptions -fno-rtti: a bad configuration reaches the handler that the program installed.
 #include <kvpage/base/error.hpp>
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/gemm/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 #include <kvpage/precision/precisions.hpp>
 
 #include <cstdio>

@@ -3,7 +3,7 @@
 #include "kernels/paged_attention/attention_storage.hpp"
 #include "support/isa.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/precision/fp8_e5m2.hpp>
 
 #include <cmath>

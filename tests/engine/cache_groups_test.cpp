@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 
 #include <kvpage/base/error.hpp>
-#include <kvpage/cache/plan_bytes.hpp>
+#include <kvpage/kv/plan_bytes.hpp>
 
 #include <set>
 

@@ -4,7 +4,7 @@
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
 
-#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
 #include <algorithm>

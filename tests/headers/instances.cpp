@@ -1,11 +1,11 @@
 /// \file Names attention and append of every shipped KV format and the packed kernels of every weight format: both compilers instantiate
 /// them, whichever of the two builds the project.
-#include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
-#include <kvpage/kernels/gemm/argmax_cpu.hpp>
-#include <kvpage/kernels/gemm/heads_cpu.hpp>
-#include <kvpage/kernels/gemm/shipped_panels.hpp>
+#include <kvpage/kernels/gemm/cpu_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_heads.hpp>
+#include <kvpage/kernels/gemm/cpu_shipped_panels.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 namespace kvpage_test {
 

@@ -1,9 +1,9 @@
 /// \file The law for keys and values: what the pages of a sequence hold does not depend on who else wrote, in which cuts and where.
 #include "kernels_law/law.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
 
 #include "engine/backend/cpu_backend.hpp"
 
-#include <kvpage/kernels/gemm/decoded_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_decoded.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
 #include <optional>

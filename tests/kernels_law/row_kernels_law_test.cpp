@@ -3,13 +3,13 @@
 
 #include "kernels/gemm/packed_fixture.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/activation/cpu.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/embedding/cpu.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rope/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
 #include <cstring>

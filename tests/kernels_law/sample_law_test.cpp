@@ -2,7 +2,7 @@
 #include "kernels/sample/sample_row_fixture.hpp"
 #include "kernels_law/law.hpp"
 
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 namespace kvpage_test {
 namespace {

@@ -11,7 +11,7 @@ from lint import Violation
 
 NAME = "format_names"
 FORMAT_FOLDERS = ("include/kvpage/precision", "include/kvpage/quant")
-KV_LIST = "include/kvpage/cache/kv_formats.hpp"  # declares formats too
+KV_LIST = "include/kvpage/kv/kv_formats.hpp"  # declares formats too
 LISTS = {
     "include/kvpage/precision/precisions.hpp",
     "include/kvpage/quant/weight_formats.hpp",
@@ -90,7 +90,7 @@ FIXTURES = [
         "examples/engine/e.cpp:2: 'Q4_0'"]),
     ("types and spellings elsewhere", {
         "include/kvpage/precision/fp8_e4m3.hpp": _FP8 + "using Wide = Fp8E4M3;\n",
-        "include/kvpage/cache/kv_formats.hpp": _SMALL8 + "using K = Fp8E4M3;\n",
+        "include/kvpage/kv/kv_formats.hpp": _SMALL8 + "using K = Fp8E4M3;\n",
         "include/kvpage/kernels/x/cpu.hpp": "// Fp8E4M3\nif constexpr (std::same_as<T, Fp8E4M3>) {}\nfp8e4m3 x;\nSmall8KV y;\n",
         "examples/engine/e.cpp": 'f("kv_fp8_e4m3"), g("fp8-e4m3 is small"),\nh(R"(a "small8"\nsmall8)", \'"\'), i("unfp8_e4m3");\n'
                                  "int fp8_e4m3_count;\n",

@@ -3,11 +3,11 @@
 
 #include "01_custom_precision/support/packed_matrix.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/paged_attention/reference.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <array>
 #include <vector>

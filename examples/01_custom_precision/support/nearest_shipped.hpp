@@ -1,7 +1,7 @@
 /// \file NearestWeightFormat and NearestKVFormat: the shipped format that differs least from a user's own.
 #pragma once
 
-#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
 #include <type_traits>

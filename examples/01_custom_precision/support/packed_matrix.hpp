@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/base/philox.hpp>
-#include <kvpage/kernels/gemm/packed_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
 #include <cmath>

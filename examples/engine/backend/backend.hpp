@@ -9,7 +9,7 @@
 #include <kvpage/base/expected.hpp>
 #include <kvpage/kernels/activation/args.hpp>
 #include <kvpage/kernels/embedding/args.hpp>
-#include <kvpage/kernels/gemm/row_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_row_argmax.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
 #include <kvpage/kernels/rope/args.hpp>
 #include <kvpage/quant/weight_view.hpp>

@@ -2,9 +2,9 @@
 
 #include "engine/backend/shipped_kernels.hpp"
 
-#include <kvpage/kernels/gemm/argmax_cpu.hpp>
 #include <kvpage/kernels/gemm/cpu.hpp>
-#include <kvpage/kernels/gemm/packed_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
 namespace kvpage::engine {

@@ -6,16 +6,16 @@
 #include "engine/model/mapped_memory.hpp"
 #include "engine/model/packed_weights.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/activation/cpu.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/copy_blocks/cpu.hpp>
 #include <kvpage/kernels/embedding/cpu.hpp>
-#include <kvpage/kernels/gemm/packed_args.hpp>
+#include <kvpage/kernels/gemm/cpu_packed_args.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rope/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -4,7 +4,7 @@
 #include "engine/backend/heads.hpp"
 
 #include <kvpage/kernels/append_kv/cpu.hpp>
-#include <kvpage/kernels/gemm/heads_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_heads.hpp>
 #include <kvpage/kernels/rms_norm/cpu.hpp>
 #include <kvpage/kernels/rope/cpu.hpp>
 

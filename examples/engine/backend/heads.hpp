@@ -3,7 +3,7 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/kernels/append_kv/args.hpp>
-#include <kvpage/kernels/gemm/packed_args.hpp>
+#include <kvpage/kernels/gemm/cpu_packed_args.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
 #include <kvpage/kernels/rope/args.hpp>
 

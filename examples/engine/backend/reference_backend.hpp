@@ -3,7 +3,6 @@
 
 #include "engine/backend/backend.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/kernels/activation/reference.hpp>
 #include <kvpage/kernels/append_kv/reference.hpp>
 #include <kvpage/kernels/copy_blocks/reference.hpp>
@@ -12,6 +11,7 @@
 #include <kvpage/kernels/paged_attention/reference.hpp>
 #include <kvpage/kernels/rms_norm/reference.hpp>
 #include <kvpage/kernels/rope/reference.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 #include <string>
 #include <string_view>

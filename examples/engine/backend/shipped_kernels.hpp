@@ -3,7 +3,7 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/expected.hpp>
-#include <kvpage/kernels/gemm/panel_kernels.hpp>
+#include <kvpage/kernels/gemm/cpu_panel_kernels.hpp>
 #include <kvpage/quant/weight_format.hpp>
 
 namespace kvpage::engine {

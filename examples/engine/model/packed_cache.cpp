@@ -5,7 +5,7 @@
 #include "engine/loader/replacement_file.hpp"
 #include "engine/model/model_digest.hpp"
 
-#include <kvpage/kernels/gemm/panel_layout.hpp>
+#include <kvpage/kernels/gemm/cpu_panel_layout.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

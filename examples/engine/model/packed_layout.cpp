@@ -4,7 +4,7 @@
 #include "engine/model/model_matrices.hpp"
 #include "engine/model/packed_weights.hpp"
 
-#include <kvpage/kernels/gemm/panel_layout.hpp>
+#include <kvpage/kernels/gemm/cpu_panel_layout.hpp>
 
 #include <string>
 #include <string_view>

@@ -5,7 +5,7 @@
 #include "engine/model/mapped_memory.hpp"
 
 #include <kvpage/exec/cpu.hpp>
-#include <kvpage/kernels/gemm/packed_weight.hpp>
+#include <kvpage/kernels/gemm/cpu_packed_weight.hpp>
 
 namespace kvpage::engine {
 

@@ -3,7 +3,7 @@
 
 #include "engine/model/model_spec.hpp"
 
-#include <kvpage/cache/key_bias.hpp>
+#include <kvpage/kv/key_bias.hpp>
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 #include "engine/cache_groups.hpp"
 
 #include <kvpage/base/sha256.hpp>
-#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <cstddef>
 #include <string>

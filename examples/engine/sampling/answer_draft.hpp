@@ -4,7 +4,7 @@
 #include "engine/sampling/answer_text.hpp"
 #include "engine/step_output.hpp"
 
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 #include <limits>
 #include <span>

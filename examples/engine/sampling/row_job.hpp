@@ -1,9 +1,9 @@
 /// \file RowJob and RowResult: what is wanted of one row of logits, and what came out. A pure function of the row and the job.
 #pragma once
 
-#include <kvpage/kernels/gemm/row_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_row_argmax.hpp>
 #include <kvpage/kernels/sample/cpu.hpp>
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "engine/eviction_choice.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>
-#include <kvpage/cache/plan_bytes.hpp>
+#include <kvpage/kv/plan_bytes.hpp>
 
 #include <algorithm>
 #include <unordered_map>

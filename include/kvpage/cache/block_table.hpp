@@ -14,13 +14,4 @@ struct BlockTable {
   std::int64_t first_live = 0;      ///< entries before it are kNoBlock (released behind a sliding window)
 };
 
-/// One copy that a step does before its forward pass: tokens [0, num_tokens) of page `source`, in every layer, go to page `target`;
-/// the rest of `target` is left as it is.
-struct CopyOp {
-  BlockId source = kNoBlock;
-  BlockId target = kNoBlock;
-  std::int64_t num_tokens = 0;
-  friend constexpr bool operator==(const CopyOp&, const CopyOp&) = default;
-};
-
 KVPAGE_END_NAMESPACE

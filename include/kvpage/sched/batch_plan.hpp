@@ -1,11 +1,12 @@
 /// \file BatchPlan: the plain data of one step, in which scheduler and kernels meet.
 #pragma once
 
+#include <kvpage/base/copy_op.hpp>
 #include <kvpage/base/expected.hpp>
 #include <kvpage/cache/block_ids.hpp>
 #include <kvpage/cache/block_table.hpp>
-#include <kvpage/cache/kv_slot.hpp>
-#include <kvpage/cache/query_span.hpp>
+#include <kvpage/kv/kv_slot.hpp>
+#include <kvpage/kv/query_span.hpp>
 #include <kvpage/sched/request.hpp>
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 #include "support/catch.hpp"
 #include "support/no_scale.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/append_kv/reference.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <cmath>
 #include <cstring>

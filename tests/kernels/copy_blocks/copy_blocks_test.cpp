@@ -1,9 +1,9 @@
 /// \file copy_blocks: whole and partial pages in every storage, nothing else touched.
 #include "support/catch.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
 #include <kvpage/kernels/copy_blocks/cpu.hpp>
 #include <kvpage/kernels/copy_blocks/reference.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 #include <cstring>
 #include <random>

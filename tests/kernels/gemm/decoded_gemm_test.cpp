@@ -1,7 +1,7 @@
 #include "kernels/gemm/packed_fixture.hpp"
 #include "support/catch.hpp"
 
-#include <kvpage/kernels/gemm/decoded_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_decoded.hpp>
 #include <kvpage/kernels/gemm/reference.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 

@@ -2,8 +2,8 @@
 #include "kernels/gemm/packed_fixture.hpp"
 #include "support/catch.hpp"
 
-#include <kvpage/kernels/gemm/argmax_cpu.hpp>
-#include <kvpage/kernels/gemm/heads_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_argmax.hpp>
+#include <kvpage/kernels/gemm/cpu_heads.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
 
-#include <kvpage/kernels/gemm/packed_cpu.hpp>
+#include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
 #include <memory>

@@ -3,8 +3,8 @@
 
 #include "support/catch.hpp"
 
-#include <kvpage/cache/hadamard.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kv/hadamard.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -5,10 +5,10 @@
 
 #include "support/catch.hpp"
 
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/paged_attention/reference.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <algorithm>
 #include <cstring>

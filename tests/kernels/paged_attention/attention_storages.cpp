@@ -1,7 +1,7 @@
 /// \file Every format in every layout, compiled here and nowhere else.
 #include "attention_storage.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 namespace kvpage_test {
 namespace {

@@ -3,7 +3,7 @@
 #include "attention_storage.hpp"
 #include "support/isa.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
+#include <kvpage/kv/kv_formats.hpp>
 
 namespace kvpage_test {
 

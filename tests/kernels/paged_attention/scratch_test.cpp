@@ -2,9 +2,9 @@
 #include "support/allocation_count.hpp"
 #include "support/catch.hpp"
 
-#include <kvpage/cache/kv_formats.hpp>
-#include <kvpage/cache/kv_pool.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kv/kv_formats.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <algorithm>
 #include <memory>

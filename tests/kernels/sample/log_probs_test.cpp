@@ -1,7 +1,7 @@
 /// \file Log-probabilities against long double, and the order of the most likely tokens.
 #include "support/catch.hpp"
 
-#include <kvpage/kernels/sample/log_probs.hpp>
+#include <kvpage/kernels/sample/cpu_log_probs.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 /// \file AllocatorCore: the parts of a BlockAllocator side by side, and the few moves that concern more than one of them.
 #pragma once
 
+#include <kvpage/base/copy_op.hpp>
 #include <kvpage/cache/cache_events.hpp>
 #include <kvpage/cache/cache_refusal.hpp>
 #include <kvpage/cache/capacity_snapshot.hpp>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <kvpage/base/error.hpp>
-#include <kvpage/cache/key_bias.hpp>
-#include <kvpage/cache/kv_slot.hpp>
-#include <kvpage/cache/kv_view_check.hpp>
-#include <kvpage/cache/paged_kv_view.hpp>
+#include <kvpage/kv/key_bias.hpp>
+#include <kvpage/kv/kv_slot.hpp>
+#include <kvpage/kv/kv_view_check.hpp>
+#include <kvpage/kv/paged_kv_view.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 

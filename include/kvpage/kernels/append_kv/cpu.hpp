@@ -1,10 +1,10 @@
 /// \file append_kv on the CPU backend: tokens over the workers.
 #pragma once
 
-#include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/exec/simd.hpp>
 #include <kvpage/kernels/append_kv/args.hpp>
+#include <kvpage/kv/paged_kv_view_access.hpp>
 
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
 /// \file reference::append_kv: one token and head after the other, in double.
 #pragma once
 
-#include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/kernels/append_kv/args.hpp>
+#include <kvpage/kv/paged_kv_view_access.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 

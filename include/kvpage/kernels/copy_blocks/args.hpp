@@ -1,9 +1,9 @@
 /// \file CopyBlocksArgs: copying pages, or the first tokens of pages, inside one pool (copy-on-write).
 #pragma once
 
+#include <kvpage/base/copy_op.hpp>
 #include <kvpage/base/error.hpp>
-#include <kvpage/cache/block_table.hpp>
-#include <kvpage/cache/kv_pool.hpp>
+#include <kvpage/kv/kv_pool.hpp>
 
 #include <span>
 

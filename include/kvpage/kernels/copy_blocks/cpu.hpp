@@ -1,9 +1,9 @@
 /// \file copy_blocks on the CPU backend: whole pages as one byte range, parts of pages code by code.
 #pragma once
 
-#include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/copy_blocks/args.hpp>
+#include <kvpage/kv/paged_kv_view_access.hpp>
 
 #include <cstring>
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <kvpage/base/error.hpp>
-#include <kvpage/cache/key_bias.hpp>
-#include <kvpage/cache/kv_view_check.hpp>
-#include <kvpage/cache/paged_kv_view.hpp>
-#include <kvpage/cache/query_span.hpp>
+#include <kvpage/kv/key_bias.hpp>
+#include <kvpage/kv/kv_view_check.hpp>
+#include <kvpage/kv/paged_kv_view.hpp>
+#include <kvpage/kv/query_span.hpp>
 
 #include <cmath>
 #include <span>

@@ -6,15 +6,15 @@
 
 #include <string_view>
 
-#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/scores_body.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_scores_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
-#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/values_body.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_values_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
-#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/sums_body.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_sums_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
-#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/softmax_body.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_softmax_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
-#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/queries_body.hpp>
+#define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_queries_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 #define KVPAGE_ISA_BODY <kvpage/kernels/paged_attention/cpu_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>

@@ -3,7 +3,7 @@
 
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu_groups.hpp>
-#include <kvpage/kernels/paged_attention/stage.hpp>
+#include <kvpage/kernels/paged_attention/cpu_stage.hpp>
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 /// \file The plain data that the CPU kernel's launcher hands to the bodies compiled per instruction set.
 #pragma once
 
-#include <kvpage/cache/hadamard.hpp>
-#include <kvpage/cache/kv_quant.hpp>
 #include <kvpage/kernels/paged_attention/args.hpp>
+#include <kvpage/kv/hadamard.hpp>
+#include <kvpage/kv/kv_quant.hpp>
 
 #include <bit>
 #include <cstring>
@@ -160,7 +160,7 @@ struct AttentionTile {
   float* lse;      // [num_tokens, group], tokens num_q_heads apart; may be null
 };
 
-/// States of a tile's rows. Scores are logarithms to base 2, and `max` may lie below the largest score (see softmax_body.hpp).
+/// States of a tile's rows. Scores are logarithms to base 2, and `max` may lie below the largest score (see cpu_softmax_body.hpp).
 struct AttentionRows {
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]

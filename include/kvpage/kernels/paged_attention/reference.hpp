@@ -1,9 +1,9 @@
 /// \file reference::paged_attention: one row and head after the other, keys and values read back from the pages, in double.
 #pragma once
 
-#include <kvpage/cache/paged_kv_view_access.hpp>
 #include <kvpage/kernels/paged_attention/args.hpp>
 #include <kvpage/kernels/paged_attention/attention_state.hpp>
+#include <kvpage/kv/paged_kv_view_access.hpp>
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 #include <kvpage/base/philox.hpp>
 #include <kvpage/exec/cpu.hpp>
-#include <kvpage/kernels/sample/adjust_logits.hpp>
-#include <kvpage/kernels/sample/select.hpp>
+#include <kvpage/kernels/sample/cpu_adjust_logits.hpp>
+#include <kvpage/kernels/sample/cpu_select.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
