@@ -4,7 +4,7 @@ import cpp_text
 from lint import Violation
 
 NAME = "size_budgets"
-MAX_FILE_LINES = 300
+MAX_FILE_LINES = 500
 MAX_LINE_COLUMNS = 140
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 100  # a numeric kernel: any function inside include/kvpage/kernels
@@ -55,10 +55,10 @@ FIXTURES = [
     ("everything at its limit", {
         "include/kvpage/kernels/op/cpu.hpp": "template <class T, bool B = (1 > 0)>\nvoid k(T (&x)[2]) noexcept {\n" + _body(100) + "}\n",
         "include/kvpage/base/a.hpp": "struct S {\n  S() : a_{1}, b_(2) {\n" + _body(60) + "  }\n" + _body(80) + "};\n" + "x" * 140 + "\n",
-        "tests/a_test.cpp": "// {\n" + "int x;\n" * 299,
+        "tests/a_test.cpp": "// {\n" + "int x;\n" * 499,
         "tests/b_test.cpp": "const char* s = R\"({{)\"; char c = '{'; int n = 1'000;\nTEST_CASE(\"a\", \"[b]\") {\n" + _body(60) + "}\n",
     }, []),
-    ("file too long", {"bench/a.cpp": "int x;\n" * 301}, ["bench/a.cpp:301: 301 lines"]),
+    ("file too long", {"bench/a.cpp": "int x;\n" * 501}, ["bench/a.cpp:501: 501 lines"]),
     ("line too long", {"tests/a.hpp": "\n" + "x" * 141 + "\n"}, ["tests/a.hpp:2: 141 columns"]),
     ("function too long", {
         "examples/a.cpp": "namespace a {\nstruct B final : C<D> {\n  int f(int x) const noexcept override {\n" + _body(61) + "  }\n};\n}\n",
