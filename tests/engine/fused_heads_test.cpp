@@ -67,7 +67,7 @@ class Problem {
       const auto place = static_cast<std::uint32_t>(t);
       slots_.push_back(t % 5 == 4 ? kNoSlot : KVSlot{BlockId{7 - place / 16}, place % 16});
     }
-    REQUIRE(backend_.prepare(x_.data(), kHidden, shape.num_tokens, kHidden, input_).ok());
+    REQUIRE(backend_.prepare(x_.data(), kHidden, shape.num_tokens, kHidden, kvpage::GroupScale::kLargest, input_).ok());
   }
 
   /// Queries and the whole pool after `project`.

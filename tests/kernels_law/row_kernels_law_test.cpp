@@ -32,14 +32,17 @@ struct FloatRows {
 };
 
 struct QuantizeProblem : FloatRows {
-  explicit QuantizeProblem(LawRandom& random) : FloatRows(random.between(1, 700), random) {}
+  kvpage::GroupScale group_scale;
+  explicit QuantizeProblem(LawRandom& random)
+      : FloatRows(random.between(1, 700), random),
+        group_scale(random.one_in(2) ? kvpage::GroupScale::kLargest : kvpage::GroupScale::kSearched) {}
 
   std::vector<RowBytes> run(Cpu& cpu, std::span<const std::int64_t> rows, LawRandom& how) const {
     PlacedRows in(x, cols, rows, how);
     const std::int64_t num_groups = kvpage::ceil_div(cols, kvpage::QuantizedGroup::kSize), row_groups = num_groups + how.between(0, 2);
     std::vector<kvpage::QuantizedGroup> groups(static_cast<std::size_t>(std::ssize(rows) * row_groups));
     const kvpage::QuantizedRows codes{groups.data(), std::ssize(rows), cols, row_groups};
-    REQUIRE(kvpage::quantize_rows(cpu, {in.data(), in.stride(), std::ssize(rows), codes}).ok());
+    REQUIRE(kvpage::quantize_rows(cpu, {in.data(), in.stride(), std::ssize(rows), codes, group_scale}).ok());
     std::vector<RowBytes> all;
     for (std::int64_t i = 0; i < std::ssize(rows); ++i) all.push_back(bytes_of(groups.data() + i * row_groups, num_groups));
     return all;

@@ -53,8 +53,8 @@ using FetchCallback = std::function<std::span<const std::byte>(std::span<const s
 ///    `packed_weights()`: where they go, null for a backend that packs nothing;
 ///  - `planned_input_bytes(num_rows, cols)`, `planned_scratch_bytes<KV>(dims, num_q_heads, num_threads)`: what an input and all
 ///    calls of paged_attention take;
-///  - `prepare(x, stride, num_rows, cols, input)`: activations in the form that `matmul` reads, once for all matrices
-///    that share them;
+///  - `prepare(x, stride, num_rows, cols, group_scale, input)`: activations in the form that `matmul` reads, once for all matrices
+///    that share them; `group_scale` where that form is codes;
 ///  - `prepare_normed(args, input)`: the same of rms_norm's rows; `args.out` may be null if `multiplies_codes` holds for all these
 ///    matrices;
 ///  - `matmul(weight, input, bias or null, out, out_stride, accumulate)`;
@@ -83,7 +83,7 @@ concept Backend = requires(B backend, typename B::Input& input, const typename B
   { backend.reserve_weights(n) } -> std::same_as<void>;
   { backend.packed_weights() } -> std::same_as<PackedWeights*>;
   { B::planned_input_bytes(n, n) } -> std::same_as<std::int64_t>;
-  { backend.prepare(x, n, n, n, input) } -> std::same_as<Status>;
+  { backend.prepare(x, n, n, n, GroupScale{}, input) } -> std::same_as<Status>;
   { backend.prepare_normed(RmsNormArgs{}, input) } -> std::same_as<Status>;
   { B::has_argmax(weight) } -> std::same_as<bool>;
   { backend.argmax(weight, input, std::span<RowArgmax>{}) } -> std::same_as<Status>;

@@ -34,9 +34,11 @@ QuantizedRows CpuBackend::place_rows(Input& input, std::int64_t num_rows, std::i
   return QuantizedRows::place(input.memory.span(), num_rows, cols);
 }
 
-Status CpuBackend::prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input) {
+Status CpuBackend::prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, GroupScale group_scale,
+                           Input& input) {
   input.rows = {place_rows(input, num_rows, cols), x, stride, num_rows};
-  return quantize_rows(*cpu_, {.x = x, .x_stride = stride, .num_rows = num_rows, .out = input.rows.quantized});
+  return quantize_rows(*cpu_, {.x = x, .x_stride = stride, .num_rows = num_rows, .out = input.rows.quantized,
+                               .group_scale = group_scale});
 }
 
 Status CpuBackend::prepare_normed(RmsNormArgs args, Input& input) {
@@ -80,7 +82,7 @@ Status CpuBackend::gated_matmul(const Weight& gate, const Weight& up, const Inpu
   const Status gated = glu(*cpu_, {.gate = rows.gate, .gate_stride = rows.stride, .up = rows.up, .up_stride = rows.stride,
                                    .out = rows.gate, .out_stride = rows.stride, .num_rows = num_rows, .dim = cols,
                                    .activation = rows.activation});
-  return gated.ok() ? prepare(rows.gate, rows.stride, num_rows, cols, out) : gated;
+  return gated.ok() ? prepare(rows.gate, rows.stride, num_rows, cols, GroupScale::kLargest, out) : gated;
 }
 
 }  // namespace kvpage::engine

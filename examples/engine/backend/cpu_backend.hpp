@@ -80,7 +80,7 @@ class CpuBackend {
     return paged_attention_scratch_bytes<KV>(num_threads, dims, num_q_heads);
   }
 
-  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, Input& input);
+  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t cols, GroupScale group_scale, Input& input);
   Status prepare_normed(RmsNormArgs args, Input& input);
   static bool has_argmax(const Weight& weight) { return weight.packed.data != nullptr; }
   Status argmax(const Weight& weight, const Input& input, std::span<RowArgmax> best);

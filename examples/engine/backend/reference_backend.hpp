@@ -68,7 +68,7 @@ class ReferenceBackend {
   }
   static std::int64_t weight_bytes(const Weight& weight) { return weight.rows * weight.row_bytes; }
 
-  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, Input& input) {
+  Status prepare(const float* x, std::int64_t stride, std::int64_t num_rows, std::int64_t /*cols*/, GroupScale, Input& input) {
     input = {x, stride, num_rows};
     return {};
   }

@@ -91,7 +91,7 @@ class Transformer final : public LanguageModel {
   Status norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows, const float* residual = nullptr);
   Status add_block_output(StepOperation operation, const typename B::Weight& weight, const std::vector<float>& bias,
                           const typename B::Input& input, const std::vector<float>& post_norm, std::int64_t num_tokens);
-  Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols);
+  Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols, GroupScale group_scale);
   Status prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes);
   Status multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input, std::int64_t num_rows,
                   const std::vector<float>& bias, float* out, bool accumulate);
@@ -174,7 +174,7 @@ Status Transformer<B, Format>::prepare_logits(std::int64_t first, std::int64_t c
             num_logit_rows_};
   }
   backend_.stats().logit_rows += count;
-  return prepare(workspace_.normed.data() + first * spec_.hidden_size, count, spec_.hidden_size);
+  return prepare(workspace_.normed.data() + first * spec_.hidden_size, count, spec_.hidden_size, GroupScale::kSearched);
 }
 
 template <Backend B, KVFormat Format>

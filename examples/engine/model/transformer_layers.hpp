@@ -37,7 +37,7 @@ Status Transformer<B, Format>::attention_block(std::int64_t index, const BatchPl
   if (const Status status = prepare_normed(layer.attn_norm, n, as_codes); !status.ok()) return status;
   if (const Status status = project_heads(index, plan); !status.ok()) return status;
   if (const Status status = attend(index, plan); !status.ok()) return status;
-  if (const Status status = prepare(workspace_.attention.data(), n, width); !status.ok()) return status;
+  if (const Status status = prepare(workspace_.attention.data(), n, width, GroupScale::kLargest); !status.ok()) return status;
   return add_block_output(StepOperation::kOutput, layer.attn_output, layer.attn_output_bias, input_, layer.post_attn_norm, n);
 }
 
@@ -197,11 +197,12 @@ Status Transformer<B, Format>::add_block_output(StepOperation operation, const t
   return norm(post_norm, block, hidden, num_tokens, hidden);
 }
 
-/// Rows x [num_rows, cols] as the input of the next matrices.
+/// Rows x [num_rows, cols] as the input of the next matrices. Normed rows, whose rounding makes most of the error, get the more exact
+/// scales (docs/quality.md).
 template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::prepare(const float* x, std::int64_t num_rows, std::int64_t cols) {
+Status Transformer<B, Format>::prepare(const float* x, std::int64_t num_rows, std::int64_t cols, GroupScale group_scale) {
   return profiler_.time(
-      StepOperation::kQuantize, [&] { return backend_.prepare(x, cols, num_rows, cols, input_); },
+      StepOperation::kQuantize, [&] { return backend_.prepare(x, cols, num_rows, cols, group_scale, input_); },
       [&] { return quantize_cost(num_rows, cols); });
 }
 
@@ -211,7 +212,7 @@ Status Transformer<B, Format>::prepare_normed(const std::vector<float>& weight, 
   const std::int64_t width = spec_.hidden_size;
   const RmsNormArgs args{.x = workspace_.hidden.data(), .x_stride = width, .weight = weight.data(),
                          .out = as_codes ? nullptr : workspace_.normed.data(), .out_stride = width, .num_rows = num_rows, .dim = width,
-                         .eps = spec_.norm_epsilon};
+                         .eps = spec_.norm_epsilon, .group_scale = GroupScale::kSearched};
   return profiler_.time(
       StepOperation::kNormQuantize, [&] { return backend_.prepare_normed(args, input_); },
       [&] { return normed_cost(num_rows, width); });

@@ -8,9 +8,24 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
+/// How many steps a group's scale makes of its largest value.
+enum class GroupScale : std::uint8_t {
+  kLargest,   ///< 127: quick
+  kSearched,  ///< the s of 127 .. 120 that rounds the group's values with the least squared error: the more exact one
+};
+
+/// What GroupScale::kSearched tries, all by integers, so that every path chooses the same s: v = x / amax rounded to 2^-15, then the
+/// errors of v * s from the nearest integer, squared, and summed with a weight that makes sums of different s comparable.
+/// Of equal sums the largest s has preference, so that values which 127 steps meet exactly stay exact.
+inline constexpr int kMostSteps = 127;
+inline constexpr int kLeastSteps = 120;
+
+/// The weight of kMostSteps - i steps, (kLeastSteps / steps)^2 in 2^-16.
+inline constexpr std::uint16_t kStepWeights[] = {58510, 59442, 60397, 61375, 62377, 63404, 64456, 65535};
+
 /// 32 consecutive activations: x[i] is about d * q[i]. Everything a dot product needs of them lies together.
 ///
-/// d = amax / 127 with q rounded to nearest even; a group with NaN or infinity has d = NaN and q = 0, so that its row's
+/// d = amax / s, s by GroupScale, with q rounded to nearest even; a group with NaN or infinity has d = NaN and q = 0, so that its row's
 /// results turn NaN instead of plausible; amax < 2^-100 counts as zero. Range: for |x| <= 2^122 d_sum is finite. Beyond, where the
 /// sum of a group leaves the floats, d_sum is infinite: weights with a minimum, even of 0, then give infinity or NaN in that row.
 struct QuantizedGroup {

@@ -203,4 +203,31 @@ KVPAGE_LANES __m256 low_half(FloatLanes a) { return a.lo; }
 KVPAGE_LANES __m256 high_half(FloatLanes a) { return a.hi; }
 KVPAGE_LANES __m256i low_half(IntLanes a) { return a.lo; }
 KVPAGE_LANES __m256i high_half(IntLanes a) { return a.hi; }
+
+namespace detail {
+/// Squared errors of neighbouring values for `steps` in even words and for `steps` - 1 in odd ones.
+template <int kSteps>
+KVPAGE_LANES __m256i pair_errors(__m256i v) {
+  // The low 16 bits of the product are what is left of the nearest integer.
+  const __m256i more = _mm256_mullo_epi16(v, _mm256_set1_epi16(2 * kSteps));
+  const __m256i less = _mm256_mullo_epi16(v, _mm256_set1_epi16(2 * kSteps - 2));
+  const __m256i more_sums = _mm256_srli_epi32(_mm256_madd_epi16(more, more), 16);
+  return _mm256_srli_epi16(_mm256_blend_epi16(more_sums, _mm256_madd_epi16(less, less), 0xaa), 4);
+}
+template <int kSteps>
+KVPAGE_LANES __m256i pair_errors(__m256i v, __m256i w) {
+  return _mm256_add_epi16(pair_errors<kSteps>(v), pair_errors<kSteps>(w));
+}
+}  // namespace detail
+
+/// Word i: the sum of squared errors for kMostSteps - i steps, for least_error_steps.
+KVPAGE_LANES __m128i error_sums(IntLanes low, IntLanes high) {
+  const __m256i v = _mm256_packs_epi32(low.lo, low.hi), w = _mm256_packs_epi32(high.lo, high.hi);  // neighbours stay neighbours
+  const __m256i a = detail::pair_errors<127>(v, w), b = detail::pair_errors<125>(v, w);
+  const __m256i c = detail::pair_errors<123>(v, w), d = detail::pair_errors<121>(v, w);
+  const __m256i ab = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+  const __m256i cd = _mm256_add_epi16(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+  const __m256i all = _mm256_add_epi16(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+  return _mm_add_epi16(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
 #endif

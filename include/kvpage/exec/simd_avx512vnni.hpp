@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/exec/isa.hpp>
+#include <kvpage/exec/quantized_rows.hpp>
 
 #if KVPAGE_ISA_X86
 #include <immintrin.h>
@@ -154,6 +155,30 @@ KVPAGE_LANES __m256 low_half(FloatLanes a) { return _mm512_castps512_ps256(a.v);
 KVPAGE_LANES __m256 high_half(FloatLanes a) { return _mm512_extractf32x8_ps(a.v, 1); }
 KVPAGE_LANES __m256i low_half(IntLanes a) { return _mm512_castsi512_si256(a.v); }
 KVPAGE_LANES __m256i high_half(IntLanes a) { return _mm512_extracti32x8_epi32(a.v, 1); }
+
+namespace detail {
+/// Squared errors of neighbouring values for `steps` in even words and for `steps` - 1 in odd ones.
+template <int kSteps>
+KVPAGE_LANES __m512i pair_errors(__m512i v) {
+  // The low 16 bits of the product are what is left of the nearest integer.
+  const __m512i more = _mm512_mullo_epi16(v, _mm512_set1_epi16(2 * kSteps));
+  const __m512i less = _mm512_mullo_epi16(v, _mm512_set1_epi16(2 * kSteps - 2));
+  const __m512i more_sums = _mm512_srli_epi32(_mm512_madd_epi16(more, more), 16);
+  return _mm512_srli_epi16(_mm512_mask_blend_epi16(0xaaaaaaaau, more_sums, _mm512_madd_epi16(less, less)), 4);
+}
+}  // namespace detail
+
+/// Word i: the sum of squared errors for kMostSteps - i steps, for least_error_steps.
+KVPAGE_LANES __m128i error_sums(IntLanes low, IntLanes high) {
+  const __m512i v = _mm512_packs_epi32(low.v, high.v);  // in another order, but neighbours stay neighbours
+  const __m512i a = detail::pair_errors<127>(v), b = detail::pair_errors<125>(v);
+  const __m512i c = detail::pair_errors<123>(v), d = detail::pair_errors<121>(v);
+  const __m512i ab = _mm512_add_epi16(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  const __m512i cd = _mm512_add_epi16(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+  const __m512i all = _mm512_add_epi16(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half = _mm256_add_epi16(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+  return _mm_add_epi16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
 
 #include <kvpage/exec/simd_reduce_body.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvpage/exec/isa.hpp>
+#include <kvpage/exec/quantized_rows.hpp>
 
 #if KVPAGE_ISA_X86
 #include <immintrin.h>

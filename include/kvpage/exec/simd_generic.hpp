@@ -6,6 +6,7 @@
 #pragma once
 
 #include <kvpage/exec/isa.hpp>
+#include <kvpage/exec/quantized_rows.hpp>
 
 #include <bit>
 #include <cmath>
@@ -278,5 +279,6 @@ KVPAGE_LANES std::int32_t reduce_max_int(IntLanes a) {
 
 #include <kvpage/exec/simd_pairs_body.hpp>
 #include <kvpage/exec/simd_scale_body.hpp>
+#include <kvpage/exec/simd_search_body.hpp>
 
 KVPAGE_ISA_END_GENERIC

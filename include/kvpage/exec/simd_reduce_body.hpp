@@ -31,4 +31,10 @@ KVPAGE_LANES std::int32_t reduce_max_int(IntLanes a) {
   const __m128i two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
   return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
+
+/// See simd_search_body.hpp for what this does: all 8 sums at once, in 16 bits, where they fit.
+KVPAGE_LANES int least_error_steps(IntLanes low, IntLanes high) {
+  const __m128i weights = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kStepWeights));
+  return kMostSteps - _mm_extract_epi16(_mm_minpos_epu16(_mm_mulhi_epu16(error_sums(low, high), weights)), 1);
+}
 #endif

@@ -5,18 +5,21 @@
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 #include <kvpage/kernels/quantize_rows/reference.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
 namespace {
 using namespace kvpage;
 
-std::vector<QuantizedGroup> quantize(std::vector<float> x, std::int64_t rows, std::int64_t cols, std::optional<Isa> isa, int num_threads) {
+std::vector<QuantizedGroup> quantize(std::vector<float> x, std::int64_t rows, std::int64_t cols, std::optional<Isa> isa, int num_threads,
+                                     GroupScale group_scale = GroupScale::kLargest) {
   std::vector<QuantizedGroup> groups(static_cast<std::size_t>(rows * QuantizedRows::groups_for(cols)));
-  const QuantizeRowsArgs args{x.data(), cols, rows, {groups.data(), rows, cols, QuantizedRows::groups_for(cols)}};
+  const QuantizeRowsArgs args{x.data(), cols, rows, {groups.data(), rows, cols, QuantizedRows::groups_for(cols)}, group_scale};
   if (!isa) {
     REQUIRE(reference::quantize_rows(args).ok());
   } else {
@@ -30,10 +33,25 @@ bool same_group(const QuantizedGroup& a, const QuantizedGroup& b) {
   const bool same_d = std::isnan(a.d) ? std::isnan(b.d) && std::isnan(b.d_sum) : a.d == b.d && a.d_sum == b.d_sum;
   return same_d && a.sum == b.sum && a.sum_low == b.sum_low && std::memcmp(a.q, b.q, sizeof a.q) == 0;
 }
+
+void require_groups(Isa isa, const std::vector<QuantizedGroup>& actual, const std::vector<QuantizedGroup>& expected) {
+  for (std::size_t g = 0; g < expected.size(); ++g) {
+    CAPTURE(isa_name(isa), g, expected[g].d, actual[g].d);
+    REQUIRE(same_group(actual[g], expected[g]));
+  }
+}
+
+/// Of `values` rounded to multiples of d.
+double squared_error(std::span<const float> values, double d) {
+  double sum = 0;
+  for (const float value : values) sum += std::pow(std::remainder(static_cast<double>(value), d), 2);
+  return sum;
+}
 }  // namespace
 
 TEST_CASE("quantize_rows.every_path_equals_the_reference", "[gemm]") {
-  for (const std::int64_t cols : {1, 15, 16, 17, 31, 32, 33, 576, 1000}) {
+  for (const std::int64_t cols : {1, 15, 16, 17, 31, 32, 33, 512, 543, 576, 1000}) {
+    CAPTURE(cols);
     auto x = kvpage_test::random_floats(7 * cols, static_cast<std::uint32_t>(cols), -3.0f, 3.0f);
     x[0] = 0.0f;
     for (std::int64_t i = 0; i < cols; ++i) x[static_cast<std::size_t>(2 * cols + i)] *= 1e-34f;  // below 2^-100: zero
@@ -41,19 +59,61 @@ TEST_CASE("quantize_rows.every_path_equals_the_reference", "[gemm]") {
     for (std::int64_t i = 0; i < cols; ++i) x[static_cast<std::size_t>(4 * cols + i)] = 0.5f * static_cast<float>(i % 255 - 127);  // ties
     x[static_cast<std::size_t>(5 * cols)] = NAN;
     x[static_cast<std::size_t>(6 * cols + cols - 1)] = -INFINITY;
-    const auto expected = quantize(x, 7, cols, std::nullopt, 1);
-    for (const Isa isa : kvpage_test::runnable_isas()) {
-      const auto actual = quantize(x, 7, cols, isa, 3);
-      for (std::int64_t r = 0; r < 7; ++r) {
-        for (std::int64_t g = 0; g < ceil_div(cols, 32); ++g) {
-          const auto at = static_cast<std::size_t>(r * QuantizedRows::groups_for(cols) + g);
-          CAPTURE(isa_name(isa), cols, r, g, expected[at].d, actual[at].d);
-          REQUIRE(same_group(actual[at], expected[at]));
-        }
-      }
+    for (const GroupScale group_scale : {GroupScale::kLargest, GroupScale::kSearched}) {
+      const auto expected = quantize(x, 7, cols, std::nullopt, 1, group_scale);
+      for (const Isa isa : kvpage_test::runnable_isas()) require_groups(isa, quantize(x, 7, cols, isa, 3, group_scale), expected);
+      REQUIRE(std::isnan(expected[static_cast<std::size_t>(5 * QuantizedRows::groups_for(cols))].d));
+      REQUIRE(expected[static_cast<std::size_t>(2 * QuantizedRows::groups_for(cols))].d == 0.0f);
     }
-    REQUIRE(std::isnan(expected[static_cast<std::size_t>(5 * QuantizedRows::groups_for(cols))].d));
-    REQUIRE(expected[static_cast<std::size_t>(2 * QuantizedRows::groups_for(cols))].d == 0.0f);
+  }
+}
+
+TEST_CASE("quantize_rows.a_searched_scale_is_the_best_of_eight", "[gemm]") {
+  constexpr std::size_t kGroups = 400;
+  std::mt19937 rng(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(kGroups * 32);
+  for (float& value : x) value = normal(rng);
+  const auto largest = quantize(x, 1, kGroups * 32, best_isa(detect_cpu_features()), 1);
+  const auto searched = quantize(x, 1, kGroups * 32, best_isa(detect_cpu_features()), 1, GroupScale::kSearched);
+  double before = 0, after = 0;
+  std::array<int, kMostSteps - kLeastSteps + 1> chosen{};
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    const std::span<const float> values(x.data() + 32 * g, 32);
+    const double amax = 127.0 * static_cast<double>(largest[g].d);
+    double best = squared_error(values, amax / kMostSteps);
+    before += best;
+    for (int steps = kMostSteps - 1; steps >= kLeastSteps; --steps) best = std::min(best, squared_error(values, amax / steps));
+    const double error = squared_error(values, static_cast<double>(searched[g].d));
+    after += error;
+    CAPTURE(g, error, best);
+    REQUIRE(error <= 1.01 * best);  // what integers make of two scales that are nearly as good
+    const long steps = std::lround(amax / static_cast<double>(searched[g].d));
+    ++chosen.at(static_cast<std::size_t>(kMostSteps - steps));
+  }
+  REQUIRE(after < 0.84 * before);
+  for (const int count : chosen) REQUIRE(count > 0);
+}
+
+TEST_CASE("quantize_rows.weights_of_steps_are_rounded_squares", "[gemm]") {
+  REQUIRE(std::size(kStepWeights) == kMostSteps - kLeastSteps + 1);
+  for (int steps = kMostSteps; steps >= kLeastSteps; --steps) {
+    const double ratio = static_cast<double>(kLeastSteps) / steps;
+    REQUIRE(kStepWeights[kMostSteps - steps] == std::lround(65535.0 * ratio * ratio));
+  }
+}
+
+TEST_CASE("quantize_rows.a_searched_scale_keeps_exact_values", "[gemm]") {
+  std::vector<float> x(32);
+  for (std::size_t i = 0; i < 32; ++i) x[i] = static_cast<float>(127 - 8 * static_cast<int>(i));  // 127 .. -121
+  for (const Isa isa : kvpage_test::runnable_isas()) {
+    for (const float sign : {1.0f, -1.0f}) {
+      auto signed_x = x;
+      for (float& value : signed_x) value *= sign;
+      const QuantizedGroup group = quantize(signed_x, 1, 32, isa, 1, GroupScale::kSearched)[0];
+      REQUIRE(group.d == 1.0f);
+      for (std::size_t i = 0; i < 32; ++i) REQUIRE(static_cast<float>(group.q[i]) == signed_x[i]);
+    }
   }
 }
 

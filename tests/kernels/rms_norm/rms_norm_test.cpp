@@ -128,8 +128,9 @@ TEST_CASE("rms_norm.bad_launches_are_refused", "[rms_norm]") {
 }
 
 TEST_CASE("rms_norm.quantised_rows_are_those_of_quantize_rows", "[rms_norm]") {
-  for (const std::int64_t dim : {1, 16, 31, 32, 48, 576, 2880}) {
-    for (const bool with_residual : {false, true}) {
+  for (const std::int64_t dim : {1, 16, 31, 32, 48, 512, 576, 2880}) {
+    for (const auto& [with_residual, group_scale] : {std::pair(false, GroupScale::kLargest), std::pair(true, GroupScale::kLargest),
+                                                     std::pair(false, GroupScale::kSearched), std::pair(true, GroupScale::kSearched)}) {
       const Case c(9, dim, static_cast<std::uint32_t>(dim));
       const std::int64_t row_groups = QuantizedRows::groups_for(dim);
       for (const Isa isa : kvpage_test::runnable_isas()) {
@@ -137,11 +138,12 @@ TEST_CASE("rms_norm.quantised_rows_are_those_of_quantize_rows", "[rms_norm]") {
         // Both start from the same bytes, so that padding of a row counts too.
         std::vector<QuantizedGroup> expected(static_cast<std::size_t>(9 * row_groups)), got = expected;
         Cpu cpu({.num_threads = 3, .isa = isa});
-        REQUIRE(quantize_rows(cpu, {normed.data(), dim, 9, {expected.data(), 9, dim, row_groups}}).ok());
+        REQUIRE(quantize_rows(cpu, {normed.data(), dim, 9, {expected.data(), 9, dim, row_groups}, group_scale}).ok());
         for (const bool keeps_floats : {false, true}) {
           std::vector<float> out(normed.size());
           RmsNormArgs args = c.args(keeps_floats ? out.data() : nullptr, with_residual);
           args.quantized_out = {got.data(), 9, dim, row_groups};
+          args.group_scale = group_scale;
           CAPTURE(dim, with_residual, isa_name(isa), keeps_floats);
           REQUIRE(rms_norm(cpu, args).ok());
           REQUIRE(std::memcmp(got.data(), expected.data(), got.size() * sizeof(QuantizedGroup)) == 0);

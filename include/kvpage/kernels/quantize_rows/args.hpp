@@ -13,6 +13,7 @@ struct QuantizeRowsArgs {
   std::int64_t x_stride = 0;  ///< floats from one row to the next
   std::int64_t num_rows = 0;
   QuantizedRows out{};  // [>= num_rows, cols]
+  GroupScale group_scale = GroupScale::kLargest;
 };
 
 /// The error of a launch that cannot run, or ok.

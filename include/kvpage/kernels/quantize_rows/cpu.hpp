@@ -14,7 +14,9 @@ KVPAGE_BEGIN_NAMESPACE
 inline Status quantize_rows(Cpu& cpu, const QuantizeRowsArgs& args) {
   if (const Status status = validate(args); !status.ok()) return status;
   if (args.num_rows == 0) return {};
-  const auto row = cpu.select(IsaTable<void (*)(const float*, std::int64_t, QuantizedGroup*)>{KVPAGE_ISA_TABLE(quantize_row)});
+  using Rows = IsaTable<void (*)(const float*, std::int64_t, QuantizedGroup*)>;
+  const bool searches = args.group_scale == GroupScale::kSearched;
+  const auto row = cpu.select(searches ? Rows{KVPAGE_ISA_TABLE(quantize_row_searched)} : Rows{KVPAGE_ISA_TABLE(quantize_row)});
   QuantizedRows out = args.out;
   constexpr std::int64_t kChunkElements = 16384;  // less work than this does not pay for waking a worker
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkElements / out.cols);

@@ -11,7 +11,8 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
 ///
-/// With `quantized_out` each row is also quantised, to the bits of quantize_rows on `out`; `out` may then be null.
+/// With `quantized_out` each row is also quantised, to the bits of quantize_rows on `out` with the same `group_scale`; `out` may then
+/// be null.
 /// Serves norms before a block, norms after it (with `residual`), and the per-head norm of queries and keys (a row is a head).
 /// Requires: `out` is `x`, is `residual`, or overlaps neither.
 /// Ensures: a row's bits depend on that row, its residual and the weight alone.
@@ -28,6 +29,7 @@ struct RmsNormArgs {
   std::int64_t dim = 0;
   float eps = 1e-6f;  ///< > 0, finite: a row of zeros has a norm
   QuantizedRows quantized_out{};  // [>= num_rows, dim] or without memory
+  GroupScale group_scale = GroupScale::kLargest;
 };
 
 /// The error of a launch that cannot run, or ok.

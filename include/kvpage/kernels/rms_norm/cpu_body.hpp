@@ -33,6 +33,7 @@ inline void rms_norm_rows(const RmsNormArgs& args, std::int64_t begin, std::int6
     const float* residual = args.residual != nullptr ? args.residual + r * args.residual_stride : nullptr;
     QuantizedGroup* groups = args.quantized_out.groups;
     if (groups != nullptr) groups += r * args.quantized_out.row_groups;
+    float block[32 * kSearchedGroups];
     const FloatLanes mean = div(broadcast(detail::sum_of_squares(x, args.dim)), broadcast(static_cast<float>(args.dim)));
     const FloatLanes scale = div(broadcast(1.0f), sqrt(add(mean, broadcast(args.eps))));
     for (std::int64_t i = 0; i < args.dim; i += 32) {
@@ -44,7 +45,15 @@ inline void rms_norm_rows(const RmsNormArgs& args, std::int64_t begin, std::int6
         store_first(out + i, low, low_count);
         if (high_count > 0) store_first(out + i + 16, high, high_count);
       }
-      if (groups != nullptr) quantize_group(low, high, groups++);
+      if (groups == nullptr) continue;
+      if (args.group_scale == GroupScale::kLargest) {
+        quantize_group(low, high, groups + i / 32);
+        continue;
+      }
+      const std::int64_t at = i / 32 % kSearchedGroups;
+      store(block + 32 * at, low);
+      store(block + 32 * at + 16, high);
+      if (at + 1 == kSearchedGroups || i + 32 >= args.dim) quantize_searched(block, static_cast<int>(at + 1), groups + i / 32 - at);
     }
   }
 }
