@@ -34,8 +34,8 @@ double check_cpu(std::string_view name, const std::string& kv_type = "") {
   return comparator.mean_error();
 }
 
-/// llama.cpp's mean error with an f16 cache on the same rows (docs/quality.md), and what the fast kernels may have of it. 8-bit
-/// rounding is chaotic, so a single run scatters by 5 % of its error; caches that differ in the last bits are equivalent runs.
+/// llama.cpp's mean error on the same rows with the same caches (docs/quality.md), and what the fast kernels may have of it. 8-bit
+/// rounding is chaotic, so a single run scatters by 4 % of its error; caches that differ in the last bits are equivalent runs.
 void check_error(std::string_view name, const std::vector<std::string>& kv_types, double peer_error, double share) {
   double sum = 0;
   for (const std::string& kv_type : kv_types) sum += check_cpu(name, kv_type);
@@ -88,7 +88,7 @@ TEST_CASE("golden.greedy.reference_gemma3", "[golden]") { check_reference("gemma
 
 TEST_CASE("golden.greedy.cpu_qwen0.5b", "[golden]") { check_error("qwen0.5b", {"f16"}, 0.0095, 0.95); }
 TEST_CASE("golden.greedy.cpu_gemma3", "[golden]") { check_error("gemma3", {"f16"}, 0.0347, 0.75); }
-TEST_CASE("golden.greedy.cpu_smollm2", "[golden]") { check_error("smollm2", {"", "f32", "bf16"}, 0.0303, 1.1); }
+TEST_CASE("golden.greedy.cpu_smollm2", "[golden]") { check_error("smollm2", {"", "f32", "bf16"}, 0.0311, 1.0); }
 TEST_CASE("golden.greedy.cpu_qwen1.5b", "[golden][qwen1.5b]") { check_cpu("qwen1.5b"); }
 
 TEST_CASE("golden.greedy.reference_smollm2_whole", "[golden][night]") { check_reference_whole("smollm2"); }
