@@ -53,8 +53,9 @@ def say_where_time_goes(name, operations):
     """Of a missed figure, a line for each operation of `kvpage bench --profile`: what it reads and computes beside what it takes."""
     for row in sorted(operations, key=lambda row: -row["ms"]):
         macs = row["code_macs"] + row["float_macs"]
+        share = row["share_of_ceiling"]  # None: what no ceiling bounds, such as the time between launches
         figures.note(f"cpu.{name}, {row['operation']}: {row['ms']:.2f} ms, {row['bytes'] / 1e6:.2f} MB, {macs / 1e6:.1f} million "
-                     f"multiply-adds, {100 * row['share_of_ceiling']:.0f} % of the ceilings")
+                     f"multiply-adds{'' if share is None else f', {100 * share:.0f} % of the ceilings'}")
 
 
 def say_memory_share(label, tokens_per_s, bytes_per_token, memory_rates):
