@@ -1,6 +1,6 @@
 /// \file How fast this machine reads and copies memory: one JSON object in bytes per second: read_1 and read_n (threads), streams_1 and
 /// streams_n (each thread reads 8 places in turn), copy_n. The memory lies on huge pages, as weights do.
-#include "engine/model/mapped_memory.hpp"
+#include "engine/backend/mapped_memory.hpp"
 
 #include <algorithm>
 #include <chrono>

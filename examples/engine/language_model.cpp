@@ -1,15 +1,7 @@
 #include "engine/language_model.hpp"
 
 #include "engine/backend/backend_list.hpp"
-#include "engine/backend/cpu_count.hpp"
-#include "engine/loader/gguf.hpp"
-#include "engine/model/kernel_plan.hpp"
-#include "engine/model/model_digest.hpp"
-#include "engine/model/packed_cache.hpp"
-#include "engine/model/packed_layout.hpp"
-#include "engine/model/packed_weights.hpp"
-#include "engine/model/transformer.hpp"
-#include "engine/model/weight_loader.hpp"
+#include "engine/model/load_transformer.hpp"
 
 #include <kvpage/exec/isa.hpp>
 
@@ -18,72 +10,6 @@
 
 namespace kvpage::engine {
 namespace {
-
-/// Everything that a model is loaded from.
-struct LoadRequest {
-  const Gguf& file;
-  const ModelSpec& spec;
-  const ModelConfig& config;
-};
-
-using LoadResult = Expected<std::unique_ptr<LanguageModel>, LoadError>;
-
-KVPoolShape pool_shape_of(const ModelSpec& spec, const ModelConfig& config, const CacheGroups& groups) {
-  const KVDemand demand{.context_tokens = pool_tokens_of(spec, config), .num_seqs = config.num_seqs, .step_tokens = config.step_tokens};
-  const std::int64_t wanted = blocks_per_seq(groups.window_tokens, config.block_size, demand) * demand.num_seqs;
-  return {.num_layers = groups.layers_per_page, .num_kv_heads = spec.num_kv_heads, .head_dim = spec.head_dim,
-          .block_size = config.block_size, .num_blocks = config.pool_blocks > 0 ? config.pool_blocks : wanted};
-}
-
-template <Backend B, KVFormat Format>
-Expected<TransformerCache, LoadError> cache_of(const LoadRequest& request) {
-  TransformerCache cache{.groups = make_cache_groups(request.spec, pool_tokens_of(request.spec, request.config))};
-  cache.shape = pool_shape_of(request.spec, request.config, cache.groups);
-  require_valid(cache.shape);
-  auto digest = model_digest(request.file);
-  if (!digest) return Unexpected{std::move(digest.error())};
-  cache.template identify<typename B::template KV<Format>>(*digest);
-  return cache;
-}
-
-/// The cache file that the config asks for, if the backend packs weights at all.
-template <Backend B>
-std::optional<PackedCache> packed_cache_of(const LoadRequest& request, B& backend, const LoadWork& work) {
-  if (request.config.packed_cache.empty()) return std::nullopt;
-  if (backend.packed_weights() == nullptr || backend.packed_weights()->memory().empty()) {
-    work.say("packed cache: not used, because no weights are packed");
-    return std::nullopt;
-  }
-  const PackedCacheKey key{request.config.packed_cache, std::string(backend.isa()), packed_layout(request.file, request.spec)};
-  return std::optional<PackedCache>(std::in_place, key, request.file, work);
-}
-
-template <Backend B, KVFormat Format>
-LoadResult load_with(const LoadRequest& request) {
-  auto cache = cache_of<B, Format>(request);
-  if (!cache) return Unexpected{std::move(cache.error())};
-  const int threads = request.config.num_threads > 0 ? request.config.num_threads : available_cpus();
-  B backend(BackendConfig{.num_threads = threads, .isa = request.config.isa});
-  const std::vector<ModelMatrix> matrices = model_matrices(request.file, request.spec);
-  std::vector<KernelUse> uses = plan_kernels<B, Format>(request.file, matrices, *cache, backend.isa());
-  if (request.config.strict_kernels) {
-    if (auto fast = require_fast_kernels(request.file, uses); !fast) return Unexpected{std::move(fast.error())};
-  }
-  TensorReader tensors(request.file);
-  WeightLoader<B> loader(backend, request.file, matrices, request.config.progress);
-  const LoadWork work{[&backend](std::int64_t n, const IndexedTask& body) { backend.parallel(n, body); }, request.config.progress,
-                      request.config.note};
-  std::optional<PackedCache> saved = packed_cache_of(request, backend, work);
-  const bool restored = saved && saved->restore(backend.packed_weights()->memory());
-  if (restored) backend.packed_weights()->adopt();
-  auto weights = TransformerWeightsReader<typename B::Weight, WeightLoader<B>>(request.spec, tensors, loader).read();
-  if (auto complete = tensors.finish(); !complete) return Unexpected{std::move(complete.error())};
-  if (auto loaded = loader.finish(); !loaded) return Unexpected{std::move(loaded.error())};
-  if (saved && !restored) saved->store(backend.packed_weights()->memory());
-  return std::unique_ptr<LanguageModel>(
-      std::make_unique<Transformer<B, Format>>(request.spec, request.config, std::move(*cache), std::move(backend), std::move(weights),
-                                               std::move(uses), needs_gated_rows<B>(request.file, matrices)));
-}
 
 /// Calls fn.operator()<B, Format>() with the backend and the KV format that the config names. Errors: an unknown name.
 template <class Result, class Fn>
@@ -182,14 +108,15 @@ LoadResult load_language_model(const Gguf& file, const ModelSpec& spec, const Mo
   }
   if (auto complete = check_tensors(file, spec); !complete) return Unexpected{std::move(complete.error())};
   const LoadRequest request{file, spec, config};
-  return with_names<std::unique_ptr<LanguageModel>>(request, [&]<Backend B, KVFormat Format>() { return load_with<B, Format>(request); });
+  const auto load = [&]<Backend B, KVFormat Format>() { return load_transformer<B, Format>(request); };
+  return with_names<std::unique_ptr<LanguageModel>>(request, load);
 }
 
 Expected<std::vector<KernelUse>, LoadError> plan_kernel_uses(const Gguf& file, const ModelSpec& spec, const ModelConfig& config) {
   const LoadRequest request{file, spec, config};
   const std::string best(isa_name(best_isa(detect_cpu_features())));
   return with_names<std::vector<KernelUse>>(request, [&]<Backend B, KVFormat Format>() -> Expected<std::vector<KernelUse>, LoadError> {
-    const std::string isa = !B::kHasIsas ? "" : config.isa.empty() ? best : config.isa;
+    const std::string isa = !BackendTraits<B>::kHasIsas ? "" : config.isa.empty() ? best : config.isa;
     auto cache = cache_of<B, Format>(request);
     if (!cache) return Unexpected{std::move(cache.error())};
     return plan_kernels<B, Format>(file, model_matrices(file, spec), *cache, isa);

@@ -86,8 +86,12 @@ class LanguageModel {
   virtual const CacheGroups& cache_groups() const = 0;
   /// What pages of this model must never be mixed with pages of another identity: digest of the file and KV layout. [<= 256 bytes]
   virtual std::span<const std::byte> cache_identity() const = 0;
-  /// The bytes of a page, for host tiers and for tests that poison free pages. Requires: the page is inside the pool.
-  virtual std::span<std::byte> page(BlockId block) = 0;
+  /// The bytes of a page where the host may read and change them, valid until the next call; changes count once `store_page` was called
+  /// for the same page. For host tiers, and for tests that poison free pages. Requires: the page is inside the pool.
+  virtual std::span<std::byte> fetch_page(BlockId block) = 0;
+  virtual void store_page(BlockId block) = 0;
+  /// Writes once to each memory page of a pool in host memory, on the model's workers: the system hands out memory at the first write.
+  virtual void touch_pool() = 0;
   virtual std::string_view kv_type() const = 0;
   virtual std::int64_t page_bytes() const = 0;
   virtual std::int64_t step_tokens() const = 0;
@@ -113,6 +117,13 @@ class LanguageModel {
   /// The largest of each of these rows' logits, the lowest token among equal ones, or the first that is NaN or +infinity: all that a greedy
   /// draw asks of them. The logits themselves are stored only where a cap has to be applied first. Requires and valid as logits().
   virtual Expected<std::span<const RowArgmax>, Status> argmax(std::int64_t first, std::int64_t count) = 0;
+
+  /// From the next step on, forward() keeps the residual stream behind each of these layers. Errors: ConfigError for a layer that the
+  /// model does not have.
+  virtual void keep_hidden(std::span<const std::int64_t> layers) = 0;
+  /// That of one layer, all rows of the last step. // [num_tokens, hidden_size]
+  /// Errors: a layer that is not kept. Valid as logits().
+  virtual Expected<std::span<const float>, Status> hidden(std::int64_t layer) = 0;
 
   /// What the last forward() and the logits() after it launched.
   virtual StepStats step_stats() const = 0;

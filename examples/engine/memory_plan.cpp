@@ -23,7 +23,7 @@ template <Backend B>
 std::int64_t weight_bytes(const Gguf& file, const std::vector<ModelMatrix>& matrices) {
   std::int64_t bytes = vector_bytes_of(file) + packed_bytes_of<B>(matrices);
   for (const auto& [tensor, view] : matrices) {
-    if (B::packed_weight_bytes(view) == 0) bytes += view.rows * view.row_bytes;  // read from the file's map
+    if (BackendTraits<B>::packed_weight_bytes(view) == 0) bytes += view.rows * view.row_bytes;  // read from the file's map
   }
   return bytes;
 }
@@ -33,18 +33,20 @@ std::int64_t workspace_bytes(const PlannedModel& model, const std::vector<ModelM
   const ModelSpec& spec = model.spec;
   const std::int64_t widest = std::max(spec.hidden_size, spec.num_q_heads * spec.head_dim);
   const std::int64_t input_rows = std::min(config.step_tokens, pool_tokens_of(spec, config) * config.num_seqs);
-  return Workspace::bytes(spec, config.step_tokens, logit_rows_of(config), needs_gated_rows<B>(model.file, matrices)) +
-         B::planned_input_bytes(input_rows, widest) + B::planned_input_bytes(input_rows, spec.ffn_size);
+  return Workspace::bytes(spec, {config.step_tokens, logit_rows_of(config), needs_gated_rows<B>(model.file, matrices)}) +
+         BackendTraits<B>::planned_input_bytes(input_rows, widest) + BackendTraits<B>::planned_input_bytes(input_rows, spec.ffn_size);
 }
 
 template <Backend B, KVFormat Format>
 void plan_with(const PlannedModel& model, const ModelConfig& config, MemoryPlan& plan) {
+  using Traits = BackendTraits<B>;
+  using KV = typename B::template KV<Format>;
   const KVDims dims{model.spec.num_kv_heads, model.spec.head_dim, config.block_size};
   const std::vector<ModelMatrix> matrices = model_matrices(model.file, model.spec);
   plan.weight_bytes = weight_bytes<B>(model.file, matrices);
   plan.workspace_bytes = workspace_bytes<B>(model, matrices, config);
-  plan.num_workers = std::min(config.num_threads > 0 ? config.num_threads : available_cpus(), B::kMaxThreads);
-  const auto scratch = B::template planned_scratch_bytes<typename B::template KV<Format>>(dims, model.spec.num_q_heads, plan.num_workers);
+  plan.num_workers = std::min(config.num_threads > 0 ? config.num_threads : available_cpus(), Traits::kMaxThreads);
+  const auto scratch = Traits::template planned_scratch_bytes<KV>(dims, model.spec.num_q_heads, plan.num_workers);
   plan.worker_bytes = ceil_div(scratch, std::int64_t{plan.num_workers}) + sample_scratch_bytes(model.spec.vocab_size) + kStackBytes;
 }
 

@@ -81,13 +81,17 @@ std::span<const PromotionOutcome> PageCache::begin_step(const BatchPlan& plan) {
   promotions_.clear();
   promotions_.reserve(plan.promotions.size());  // first: a promotion that was carried out is counted
   for (const BlockDemotion& demotion : plan.demotions) {
-    if (tier_->demote(demotion.tier_slot, model_.page(demotion.block))) ++counters_.demoted;
+    if (tier_->demote(demotion.tier_slot, model_.fetch_page(demotion.block))) ++counters_.demoted;
   }
-  for (const BlockId block : allocator_.events().new_blocks_) options_.on_new_page(model_.page(block));
+  for (const BlockId block : allocator_.events().new_blocks_) {
+    options_.on_new_page(model_.fetch_page(block));
+    model_.store_page(block);
+  }
   allocator_.events().new_blocks_.clear();
   counters_.peak_used_blocks = std::max(counters_.peak_used_blocks, allocator_.capacity().used);
   for (const BlockPromotion& promotion : plan.promotions) {
-    const bool arrived = tier_->promote(promotion.tier_slot, model_.page(promotion.block)).has_value();
+    const bool arrived = tier_->promote(promotion.tier_slot, model_.fetch_page(promotion.block)).has_value();
+    model_.store_page(promotion.block);
     ++(arrived ? counters_.promoted : counters_.failed_loads);
     promotions_.push_back(arrived ? PromotionOutcome::kArrived : PromotionOutcome::kFailed);
   }

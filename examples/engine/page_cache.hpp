@@ -3,7 +3,7 @@
 
 #include "engine/eviction_choice.hpp"
 #include "engine/language_model.hpp"
-#include "engine/model/mapped_memory.hpp"
+#include "engine/backend/mapped_memory.hpp"
 #include "engine/trace/cache_trace.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>

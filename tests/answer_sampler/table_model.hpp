@@ -50,7 +50,9 @@ class TableModel final : public kvpage::engine::LanguageModel {
   const kvpage::KVPoolShape& pool_shape() const override { return shape_; }
   const kvpage::engine::CacheGroups& cache_groups() const override { return groups_; }
   std::span<const std::byte> cache_identity() const override { return {}; }
-  std::span<std::byte> page(kvpage::BlockId block) override {
+  void store_page(kvpage::BlockId) override {}
+  void touch_pool() override {}
+  std::span<std::byte> fetch_page(kvpage::BlockId block) override {
     return std::as_writable_bytes(std::span(pages_).subspan(static_cast<std::size_t>(block.value * config_.block_size),
                                                             static_cast<std::size_t>(config_.block_size)));
   }
@@ -62,6 +64,10 @@ class TableModel final : public kvpage::engine::LanguageModel {
   int num_threads() const override { return config_.num_threads; }
   std::string_view isa() const override { return {}; }
   std::vector<kvpage::engine::KernelUse> kernel_uses() const override { return {}; }
+  void keep_hidden(std::span<const std::int64_t>) override {}
+  kvpage::Expected<std::span<const float>, kvpage::Status> hidden(std::int64_t layer) override {
+    return kvpage::Unexpected{kvpage::Status{kvpage::StatusCode::kInvalidArgument, "a table has no hidden states", layer, 0}};
+  }
   kvpage::engine::StepStats step_stats() const override { return {}; }
   void profile_into(kvpage::engine::StepProfile*) override {}
 

@@ -1,5 +1,6 @@
 /// \file project_heads in one launch: queries and pages have the bits of one launch after the other.
 #include "engine/backend/cpu_backend.hpp"
+#include "engine/backend/launcher.hpp"
 #include "support/catch.hpp"
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
@@ -67,7 +68,7 @@ class Problem {
       const auto place = static_cast<std::uint32_t>(t);
       slots_.push_back(t % 5 == 4 ? kNoSlot : KVSlot{BlockId{7 - place / 16}, place % 16});
     }
-    REQUIRE(backend_.prepare(x_.data(), kHidden, shape.num_tokens, kHidden, kvpage::GroupScale::kLargest, input_).ok());
+    REQUIRE(backend_.prepare({x_.data(), kHidden, shape.num_tokens, kHidden}, input_).ok());
   }
 
   /// Queries and the whole pool after `project`.
@@ -76,7 +77,7 @@ class Problem {
     AlignedPool pool(pool_bytes<KV>(pool_shape_));
     std::vector<float> q(rows_of(q_rows()), -1.0f), k(rows_of(kv_rows()), -1.0f), v(rows_of(kv_rows()), -1.0f);
     const auto args = args_for(KVPool<KV>(pool_shape_, pool.bytes).view(0), q, k, v);
-    REQUIRE(project(input_, args).ok());
+    REQUIRE(project(args).ok());
     std::vector<std::byte> result(pool.bytes.begin(), pool.bytes.end());
     for (const auto* rows : {&q, &k, &v}) {
       REQUIRE(std::all_of(rows->begin(), rows->end(), [](float value) { return std::fabs(value) < 1e4f; }));
@@ -111,16 +112,17 @@ class Problem {
             .head_dim = shape_.head_dim, .rotary_dim = shape_.rotary_dim, .positions = positions_.data(), .inv_freq = inv_freq_.data(),
             .pairing = shape_.pairing};
   }
-  HeadsArgs<CpuBackend::Weight, KV> args_for(const PagedKVView<KV>& view, std::vector<float>& q, std::vector<float>& k,
-                                             std::vector<float>& v) const {
+  CpuBackend::Heads<KV> args_for(const PagedKVView<KV>& view, std::vector<float>& q, std::vector<float>& k, std::vector<float>& v) const {
     const float* bias = shape_.has_biases ? bias_.data() : nullptr;
     KeyBias key_bias;
     if (bias != nullptr && !shape_.has_norms) {
       key_bias = {bias + q_rows(), rotation_.data(), 2, shape_.rotary_dim, shape_.pairing == RopePairing::kAdjacent};
     }
-    return {.weights = {&weights_[0], &weights_[1], &weights_[2]},
-            .outputs = {GemmOutput{bias, q.data(), q_rows()}, GemmOutput{bias != nullptr ? bias + q_rows() : nullptr, k.data(), kv_rows()},
-                        GemmOutput{nullptr, v.data(), kv_rows()}},
+    const auto product = [this](std::size_t matrix, const float* its_bias, std::vector<float>& out, std::int64_t rows) {
+      return MatmulArgs<CpuBackend::Weight, CpuBackend::Input>{StepOperation::kQkv, &weights_[matrix], &input_, its_bias, out.data(), rows};
+    };
+    return {.products = {product(0, bias, q, q_rows()), product(1, bias != nullptr ? bias + q_rows() : nullptr, k, kv_rows()),
+                         product(2, nullptr, v, kv_rows())},
             .norms = {norm(q, shape_.num_q_heads), norm(k, shape_.num_kv_heads)},
             .ropes = {rope(q, shape_.num_q_heads), rope(k, shape_.num_kv_heads)},
             .append = {.view = view, .k = k.data(), .v = v.data(), .k_stride = kv_rows(), .v_stride = kv_rows(), .slots = slots_.data(),
@@ -150,8 +152,15 @@ TEST_CASE("engine.heads.one_launch_gives_the_bits_of_separate_ones", "[engine]")
         CpuBackend backend({.num_threads = 3, .isa = isa_name(isa)});
         Problem<Format> problem(shape, backend);
         INFO(isa_name(isa) << ", " << std::string(Format::kName) << ", head_dim " << shape.head_dim << ", tokens " << shape.num_tokens);
-        const auto apart = problem.run([&](auto& input, const auto& args) { return project_heads_apart(backend, input, args); });
-        const auto fused = problem.run([&](auto& input, const auto& args) { return backend.project_heads(input, args); });
+        const auto apart = problem.run([&](const auto& args) {
+          Launcher<CpuBackend> run(backend);
+          run.project_heads_apart(args);
+          return run.status();
+        });
+        const auto fused = problem.run([&](const auto& args) {
+          REQUIRE(backend.fuses(args));
+          return backend.project_heads(args);
+        });
         REQUIRE(fused == apart);
       });
     }

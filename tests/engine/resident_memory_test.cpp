@@ -1,7 +1,7 @@
 /// \file Where the weights of a model lie: on huge pages, once, and not in the mapped file, neither during the load nor after it.
 #include "engine/loader/gguf.hpp"
 #include "engine/memory_plan.hpp"
-#include "engine/model/mapped_memory.hpp"
+#include "engine/backend/mapped_memory.hpp"
 #include "engine/own_memory.hpp"
 #include "engine/tiny_models.hpp"
 #include "engine/tokenizer_from_gguf.hpp"

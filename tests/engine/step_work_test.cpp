@@ -1,5 +1,5 @@
 /// \file What a step does: launches do not grow with its rows, it allocates nothing, workers serve the caller, profiles are whole.
-#include "engine/model/step_profile.hpp"
+#include "engine/backend/step_profile.hpp"
 #include "engine/planned_steps.hpp"
 #include "golden/greedy_rows.hpp"
 #include "support/allocation_count.hpp"

@@ -24,7 +24,9 @@ class HookedModel final : public kvpage::engine::LanguageModel {
   const kvpage::KVPoolShape& pool_shape() const override { return inner_.pool_shape(); }
   const kvpage::engine::CacheGroups& cache_groups() const override { return inner_.cache_groups(); }
   std::span<const std::byte> cache_identity() const override { return inner_.cache_identity(); }
-  std::span<std::byte> page(kvpage::BlockId block) override { return inner_.page(block); }
+  std::span<std::byte> fetch_page(kvpage::BlockId block) override { return inner_.fetch_page(block); }
+  void store_page(kvpage::BlockId block) override { inner_.store_page(block); }
+  void touch_pool() override { inner_.touch_pool(); }
   std::string_view kv_type() const override { return inner_.kv_type(); }
   std::int64_t page_bytes() const override { return inner_.page_bytes(); }
   std::int64_t step_tokens() const override { return inner_.step_tokens(); }
@@ -33,6 +35,8 @@ class HookedModel final : public kvpage::engine::LanguageModel {
   int num_threads() const override { return inner_.num_threads(); }
   std::string_view isa() const override { return inner_.isa(); }
   std::vector<kvpage::engine::KernelUse> kernel_uses() const override { return inner_.kernel_uses(); }
+  void keep_hidden(std::span<const std::int64_t> layers) override { inner_.keep_hidden(layers); }
+  kvpage::Expected<std::span<const float>, kvpage::Status> hidden(std::int64_t layer) override { return inner_.hidden(layer); }
   kvpage::engine::StepStats step_stats() const override { return inner_.step_stats(); }
   void parallel(std::int64_t n, const kvpage::engine::IndexedTask& body) override { inner_.parallel(n, body); }
   void profile_into(kvpage::engine::StepProfile* profile) override { inner_.profile_into(profile); }

@@ -34,7 +34,10 @@ std::vector<std::vector<TokenId>> conversations() {
 /// A byte pattern that is NaN, or a NaN scale, in every format.
 void poison(std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{0xFF}); }
 void poison_pool(LanguageModel& model) {
-  for (std::uint32_t b = 0; static_cast<std::int64_t>(b) < model.pool_shape().num_blocks; ++b) poison(model.page(kvpage::BlockId{b}));
+  for (std::uint32_t b = 0; static_cast<std::int64_t>(b) < model.pool_shape().num_blocks; ++b) {
+    poison(model.fetch_page(kvpage::BlockId{b}));
+    model.store_page(kvpage::BlockId{b});
+  }
 }
 
 ModelConfig config_of(const std::string& kernels, const std::string& kv_type, std::int64_t pool_blocks) {

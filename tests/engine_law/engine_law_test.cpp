@@ -1,5 +1,6 @@
 /// \file Equivalence of the engine: text and logits of a request, bit by bit, whatever else happens; the code that users run, no mode.
 #include "engine_law/conditions.hpp"
+#include "engine_law/guarded_model.hpp"
 #include "engine/tiny_models.hpp"
 #include "engine_batching/hooked_model.hpp"
 #include "golden/greedy_rows.hpp"
@@ -122,6 +123,22 @@ void tiny_law(TinyModel shape, const std::vector<std::string>& kv_types, std::ui
   }
 }
 
+/// The bits of an ordinary model by one on guarded memory: alone, and where pages are copied, saved, brought back and computed again.
+void guarded_law(TinyModel shape, const std::string& kv_type) {
+  INFO(shape.architecture << ", " << kv_type);
+  shape.context = 2048;
+  const TinyFile file(shape);
+  const GenerationRequest subject = law_request(some_ids(kLawPromptTokens, 5));
+  LawModels ordinary([&](const ModelConfig& config) { return file.load(config); }, kv_type, 16);
+  StepWork work;
+  const LawBits want = run_law(ordinary.model(one_shot()), one_shot(), subject, work).bits;
+  std::vector<LawCondition> conditions = law_conditions(subject, shape.vocab_size);
+  std::erase_if(conditions, [](const LawCondition& condition) { return condition.host_tier_pages == 0 && !condition.small_pool; });
+  REQUIRE(conditions.size() >= 3);
+  LawModels models([&](const ModelConfig& config) { return load_guarded(file.gguf(), config); }, kv_type, 16);
+  CHECK(require_law(models, subject, conditions) == want);
+}
+
 /// 800 tokens of text that the golden rows hold.
 std::vector<TokenId> long_text(const GoldenModel& golden) {
   const GreedyRow &story = row_named(golden.rows, "prose_long"), &more = row_named(golden.rows, "prose");
@@ -157,6 +174,11 @@ TEST_CASE("engine.law.every_switch_with_windows", "[engine_law]") { tiny_law(eve
 TEST_CASE("engine.law.key_biases", "[engine_law]") { tiny_law(biased_model(), {"int8", "int4"}, 4); }
 TEST_CASE("engine.law.plain_model", "[engine_law]") { tiny_law(plain_model(), {"f16"}, 10); }
 TEST_CASE("engine.law.a_real_model", "[engine_law]") { real_law("smollm2", {""}, 0); }
+
+TEST_CASE("engine.law.guarded_memory_changes_no_bit", "[engine_law]") {
+  guarded_law(every_switch(), "f16");
+  guarded_law(biased_model(), "int8");
+}
 
 TEST_CASE("engine.law.a_model_whose_last_bit_depends_on_its_batch_is_found", "[engine_law]") {
   TinyModel shape = plain_model();

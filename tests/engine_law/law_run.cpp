@@ -28,7 +28,10 @@ class Watch final : public LawControls {
   Watch(LanguageModel& model, const LawCondition& condition, StepWork& work)
       : condition_(condition), work_(work), model_(model),
         engine_(model_, config(model, condition, new_pages_), policies(condition), env_, {}, nullptr) {
-    for (std::uint32_t block = 0; block < model.pool_shape().num_blocks; ++block) poison(model.page(kvpage::BlockId{block}));
+    for (std::uint32_t block = 0; block < model.pool_shape().num_blocks; ++block) {
+      poison(model.fetch_page(kvpage::BlockId{block}));
+      model.store_page(kvpage::BlockId{block});
+    }
     engine_.on_plan([this](const BatchPlan& plan) { take(plan); });
     model_.before_forward = [this](const BatchPlan&) {
       return condition_.fails && subject_ && condition_.fails(step_) ? kvpage::Status{kvpage::StatusCode::kInvalidArgument, "made to fail"}

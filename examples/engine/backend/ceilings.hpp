@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/backend/machine_ceilings.hpp"
-#include "engine/model/mapped_memory.hpp"
+#include "engine/backend/mapped_memory.hpp"
 
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/exec/simd.hpp>

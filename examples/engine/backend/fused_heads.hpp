@@ -12,10 +12,10 @@ namespace kvpage::engine {
 
 /// An epilogue of gemm_heads: norm, rotation and append of a head's rows right after their matmul, in the same worker: what the separate
 /// kernels would give, bit for bit.
-template <class Weight, KVStorage KV>
+template <class Weight, class Input, KVStorage KV>
 class FusedHeads {
  public:
-  FusedHeads(const Cpu& cpu, const HeadsArgs<Weight, KV>& args)
+  FusedHeads(const Cpu& cpu, const HeadsArgs<Weight, Input, KV>& args)
       : args_(args), norm_(cpu), rotate_(cpu, args.ropes[kQueries].pairing), append_(cpu) {}
 
   /// The error of what is done to heads, or ok.
@@ -42,7 +42,7 @@ class FusedHeads {
   void normalise(const GemmHead& head) const {
     const PartTimer timer(args_.times != nullptr ? &args_.times->norm_ns : nullptr);
     RmsNormArgs norm = args_.norms[head.matrix];
-    norm.x_stride = norm.out_stride = args_.outputs[head.matrix].out_stride;
+    norm.x_stride = norm.out_stride = args_.products[head.matrix].out_stride;
     norm.x += head.first_col;
     norm.out += head.first_col;
     norm_(norm, head.first_row, head.first_row + head.num_rows);
@@ -63,7 +63,7 @@ class FusedHeads {
     else append_.values(args_.append, kv_head, head.first_row, end);
   }
 
-  const HeadsArgs<Weight, KV>& args_;
+  const HeadsArgs<Weight, Input, KV>& args_;
   RmsNormRows norm_;
   RopeTokens rotate_;
   AppendHead<KV> append_;

@@ -1,9 +1,9 @@
 /// \file HeadsArgs: how a layer's input becomes rotated queries, and keys and values in their pages.
 #pragma once
 
-#include <kvpage/base/error.hpp>
+#include "engine/backend/matrix_args.hpp"
+
 #include <kvpage/kernels/append_kv/args.hpp>
-#include <kvpage/kernels/gemm/cpu_packed_args.hpp>
 #include <kvpage/kernels/rms_norm/args.hpp>
 #include <kvpage/kernels/rope/args.hpp>
 
@@ -19,15 +19,13 @@ struct HeadTimes {
   std::atomic<std::int64_t> norm_ns{0}, rope_ns{0}, append_ns{0};
 };
 
-/// The order of weights and outputs.
+/// The order of the products.
 enum HeadMatrix : std::size_t { kQueries, kKeys, kValues };
 
-/// out = weight * input + bias for queries, keys and values; then norms of heads, rotations and the append, each with the args of its
-/// kernel.
-template <class Weight, KVStorage KV>
+/// Queries, keys and values of one input; then norms of heads, rotations and the append, each with the args of its kernel.
+template <class Weight, class Input, KVStorage KV>
 struct HeadsArgs {
-  std::array<const Weight*, 3> weights{};
-  std::array<GemmOutput, 3> outputs{};
+  std::array<MatmulArgs<Weight, Input>, 3> products{};  ///< in the order of HeadMatrix, all of one input
   std::array<RmsNormArgs, 2> norms{};  ///< of queries and keys, in place; one without rows is left out
   std::array<RopeArgs, 2> ropes{};     ///< of queries and keys
   AppendKvArgs<KV> append{};
@@ -51,26 +49,5 @@ class PartTimer {
   std::atomic<std::int64_t>* sum_ns_;
   Clock::time_point begin_{};
 };
-
-/// One launch after the other, for any backend.
-template <class B, KVStorage KV>
-Status project_heads_apart(B& backend, const typename B::Input& input, const HeadsArgs<typename B::Weight, KV>& args) {
-  for (std::size_t m = 0; m < args.weights.size(); ++m) {
-    const GemmOutput& to = args.outputs[m];
-    if (const Status done = backend.matmul(*args.weights[m], input, to.bias, to.out, to.out_stride, to.accumulate); !done.ok()) return done;
-  }
-  HeadTimes* times = args.times;
-  for (const RmsNormArgs& norm : args.norms) {
-    if (norm.num_rows == 0) continue;
-    const PartTimer timer(times != nullptr ? &times->norm_ns : nullptr);
-    if (const Status done = backend.rms_norm(norm); !done.ok()) return done;
-  }
-  for (const RopeArgs& rope : args.ropes) {
-    const PartTimer timer(times != nullptr ? &times->rope_ns : nullptr);
-    if (const Status done = backend.rope(rope); !done.ok()) return done;
-  }
-  const PartTimer timer(times != nullptr ? &times->append_ns : nullptr);
-  return backend.append_kv(args.append);
-}
 
 }  // namespace kvpage::engine

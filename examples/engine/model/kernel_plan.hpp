@@ -1,7 +1,7 @@
 /// \file plan_kernels: which kernel serves each tensor and operation of a file, known without loading it.
 #pragma once
 
-#include "engine/backend/backend.hpp"
+#include "engine/backend/backend_traits.hpp"
 #include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
 #include "engine/model/model_matrices.hpp"
@@ -19,8 +19,8 @@ bool needs_gated_rows(const Gguf& file, const std::vector<ModelMatrix>& matrices
   const auto is_bias = [](const GgufTensor& tensor) {
     return tensor.name.ends_with(".ffn_gate.bias") || tensor.name.ends_with(".ffn_up.bias");
   };
-  return std::any_of(file.tensors().begin(), file.tensors().end(), is_bias) ||
-         std::any_of(matrices.begin(), matrices.end(), [](const ModelMatrix& matrix) { return !B::multiplies_codes(matrix.view); });
+  const auto wants_floats = [](const ModelMatrix& matrix) { return !BackendTraits<B>::multiplies_codes(matrix.view); };
+  return std::any_of(file.tensors().begin(), file.tensors().end(), is_bias) || std::any_of(matrices.begin(), matrices.end(), wants_floats);
 }
 
 /// Norms, biases and the like as floats.
@@ -37,16 +37,17 @@ template <Backend B, KVFormat Format>
 std::vector<KernelUse> plan_kernels(const Gguf& file, const std::vector<ModelMatrix>& matrices, const TransformerCache& cache,
                                     std::string_view isa) {
   using KV = typename B::template KV<Format>;
+  using Traits = BackendTraits<B>;
   std::vector<KernelUse> uses;
   for (const auto& [tensor, view] : matrices) {
-    const std::int64_t packed = B::packed_weight_bytes(view);
-    uses.push_back({tensor, "gemm", B::kernel_name(view), std::string(isa), packed > 0 ? packed : view.rows * view.row_bytes,
-                    B::slow_reason(view), packed == 0});
+    const std::int64_t packed = Traits::packed_weight_bytes(view);
+    uses.push_back({tensor, "gemm", Traits::kernel_name(view), std::string(isa), packed > 0 ? packed : view.rows * view.row_bytes,
+                    Traits::slow_reason(view), packed == 0});
   }
   const auto add = [&](std::string item, std::string operation, std::string kernel, std::int64_t bytes = 0, std::string reason = {}) {
     uses.push_back({std::move(item), std::move(operation), std::move(kernel), std::string(isa), bytes, std::move(reason), false});
   };
-  const std::string vectors(B::kVectorKernels);
+  const std::string vectors(Traits::kVectorKernels);
   add("token_embd.weight", "embedding", "rows decoded");
   add("norms and biases", "rms_norm", vectors, vector_bytes_of(file));
   for (const char* operation : {"rope", "activation"}) add("(activations)", operation, vectors);
@@ -54,7 +55,7 @@ std::vector<KernelUse> plan_kernels(const Gguf& file, const std::vector<ModelMat
   const std::int64_t kv_bytes = plan_bytes<KV>(cache.shape, cache.groups.window_tokens, one_page).bytes_per_token;
   const std::string pages = std::string(Format::kName) + " pages, " + std::string(KV::Layout::kName);
   add("(KV cache)", "append_kv", pages, kv_bytes);
-  add("(KV cache)", "paged_attention", pages, kv_bytes, B::template attention_slow_reason<KV>(cache.shape.dims()));
+  add("(KV cache)", "paged_attention", pages, kv_bytes, Traits::template attention_slow_reason<KV>(cache.shape.dims()));
   add("(logits)", "sample", "integer weights");
   return uses;
 }

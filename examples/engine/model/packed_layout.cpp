@@ -2,7 +2,7 @@
 
 #include "engine/backend/shipped_kernels.hpp"
 #include "engine/model/model_matrices.hpp"
-#include "engine/model/packed_weights.hpp"
+#include "engine/backend/packed_weights.hpp"
 
 #include <kvpage/kernels/gemm/cpu_panel_layout.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/model/model_spec.hpp"
+#include "engine/model/vector_store.hpp"
 
 #include <kvpage/kv/key_bias.hpp>
 
@@ -12,18 +13,22 @@ namespace kvpage::engine {
 /// Made once per kind of layer (layers with a window may have their own base).
 struct RopeTables {
   /// `factors` [rotary_dim / 2] or empty; `context_tokens` bounds the positions of the key-bias pages, 0 = none are made.
-  RopeTables(const ModelSpec& spec, RopeScaling scaling, const std::vector<float>& factors, std::int64_t context_tokens)
-      : inv_freq(static_cast<std::size_t>(spec.rotary_dim / 2)) {
+  /// `store(floats)` brings them where the kernels read them.
+  template <class Store>
+  RopeTables(const ModelSpec& spec, RopeScaling scaling, const std::vector<float>& factors, std::int64_t context_tokens, const Store& store)
+      : num_pages(ceil_div(context_tokens, kKeyBiasPageTokens)) {
     scaling.factors = factors;
-    rope_frequencies(scaling, spec.rotary_dim, inv_freq);
+    std::vector<float> frequencies(static_cast<std::size_t>(spec.rotary_dim / 2));
+    rope_frequencies(scaling, spec.rotary_dim, frequencies);
     magnitude = rope_magnitude(scaling);
-    num_pages = ceil_div(context_tokens, kKeyBiasPageTokens);
-    page_rotation.resize(static_cast<std::size_t>(num_pages * spec.rotary_dim));
-    fill_page_rotation(inv_freq.data(), spec.rotary_dim, num_pages, page_rotation.data());
+    std::vector<float> rotation(static_cast<std::size_t>(num_pages * spec.rotary_dim));
+    fill_page_rotation(frequencies.data(), spec.rotary_dim, num_pages, rotation.data());
+    inv_freq = store(frequencies);
+    page_rotation = store(rotation);
   }
 
-  std::vector<float> inv_freq;       // [rotary_dim / 2]
-  std::vector<float> page_rotation;  // [num_pages, 2, rotary_dim / 2]
+  StoredVector inv_freq;       // [rotary_dim / 2]
+  StoredVector page_rotation;  // [num_pages, 2, rotary_dim / 2]
   std::int64_t num_pages = 0;
   float magnitude = 1;
 };

@@ -1,19 +1,14 @@
 /// \file Transformer: the one forward pass, for every architecture, backend and KV storage.
 #pragma once
 
-#include "engine/backend/backend.hpp"
+#include "engine/backend/launcher.hpp"
+#include "engine/backend/metered_backend.hpp"
 #include "engine/language_model.hpp"
-#include "engine/model/mapped_memory.hpp"
 #include "engine/model/rope_tables.hpp"
-#include "engine/model/step_profiler.hpp"
+#include "engine/model/step_inputs.hpp"
 #include "engine/model/transformer_cache.hpp"
-#include "engine/model/transformer_costs.hpp"
 #include "engine/model/transformer_weights.hpp"
 #include "engine/model/workspace.hpp"
-
-#include <kvpage/kernels/append_kv/args.hpp>
-#include <kvpage/kernels/copy_blocks/args.hpp>
-#include <kvpage/kernels/paged_attention/args.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -21,37 +16,49 @@
 
 namespace kvpage::engine {
 
-/// A decoder-only transformer. What differs between architectures is data (ModelSpec), never code.
+/// Everything of a model that is loaded.
+template <Backend B>
+struct LoadedWeights {
+  TransformerWeights<typename B::Weight> weights{};
+  VectorStore<B> vectors{};
+  bool gated_rows = false;  ///< some matrix wants the rows between gate, up and down as floats
+};
+
+/// A decoder-only transformer. What differs between architectures is data (ModelSpec), never code. Where its numbers lie is the backend's
+/// business: it reads none of them.
 template <Backend B, KVFormat Format>
 class Transformer final : public LanguageModel {
  public:
   using KV = typename B::template KV<Format>;
-  using Weights = TransformerWeights<typename B::Weight>;
 
-  /// `gated_rows`: some matrix wants the rows between gate, up and down as floats.
-  Transformer(const ModelSpec& spec, const ModelConfig& config, TransformerCache cache, B backend, Weights weights,
-              std::vector<KernelUse> uses, bool gated_rows)
+  Transformer(const ModelSpec& spec, const ModelConfig& config, TransformerCache cache, B backend, LoadedWeights<B> loaded,
+              std::vector<KernelUse> uses)
       : spec_(spec),
         step_tokens_(config.step_tokens),
         context_tokens_(pool_tokens_of(spec, config)),
+        max_logit_rows_(logit_rows_of(config)),
         cache_(std::move(cache)),
         backend_(std::move(backend)),
-        weights_(std::move(weights)),
+        vectors_(std::move(loaded.vectors)),
+        weights_(std::move(loaded.weights)),
         uses_(std::move(uses)),
-        full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens()),
+        full_rope_(spec, spec.rope, weights_.rope_factors, bias_tokens(), store()),
         window_rope_(spec, spec.window_rope, spec.traits.window_rope_theta > 0 ? std::vector<float>{} : weights_.rope_factors,
-                     spec.window_tokens > 0 ? bias_tokens() : 0),
-        workspace_(spec, step_tokens_, logit_rows_of(config), gated_rows),
-        max_logit_rows_(logit_rows_of(config)),
-        argmaxes_(static_cast<std::size_t>(max_logit_rows_)),
-        pool_memory_(pool_bytes<KV>(cache_.shape)),
-        pool_(cache_.shape, pool_memory_.span()) {}
+                     spec.window_tokens > 0 ? bias_tokens() : 0, store()),
+        workspace_shape_{step_tokens_, max_logit_rows_, loaded.gated_rows},
+        workspace_memory_(backend_.allocate(Workspace::bytes(spec, workspace_shape_))),
+        workspace_(Workspace::place(spec, workspace_shape_, workspace_memory_.span())),
+        pool_memory_(backend_.allocate(pool_bytes<KV>(cache_.shape))),
+        pool_(cache_.shape, pool_memory_.span()),
+        argmaxes_(static_cast<std::size_t>(max_logit_rows_)) {}
 
   const ModelSpec& spec() const override { return spec_; }
   const KVPoolShape& pool_shape() const override { return pool_.shape(); }
   const CacheGroups& cache_groups() const override { return cache_.groups; }
   std::span<const std::byte> cache_identity() const override { return cache_.identity; }
-  std::span<std::byte> page(BlockId block) override { return pool_.page(block); }
+  std::span<std::byte> fetch_page(BlockId block) override;
+  void store_page(BlockId block) override;
+  void touch_pool() override;
   std::string_view kv_type() const override { return Format::kName; }
   std::int64_t page_bytes() const override { return pool_.bytes_per_page(); }
   std::int64_t step_tokens() const override { return step_tokens_; }
@@ -64,173 +71,140 @@ class Transformer final : public LanguageModel {
   Status forward(const BatchPlan& plan) override;
   Expected<std::span<const float>, Status> logits(std::int64_t first, std::int64_t count) override;
   Expected<std::span<const RowArgmax>, Status> argmax(std::int64_t first, std::int64_t count) override;
-  StepStats step_stats() const override { return backend_.stats(); }
-  void parallel(std::int64_t n, const IndexedTask& body) override;
-  void profile_into(StepProfile* profile) override { profiler_.into(profile); }
+  void keep_hidden(std::span<const std::int64_t> layers) override;
+  Expected<std::span<const float>, Status> hidden(std::int64_t layer) override;
+  StepStats step_stats() const override { return backend_.meter().stats(); }
+  void parallel(std::int64_t n, const IndexedTask& body) override { backend_.parallel(n, body); }
+  void profile_into(StepProfile* profile) override { backend_.meter().profile_into(profile); }
 
  private:
-  using Layer = LayerWeights<typename B::Weight>;
+  using Metered = MeteredBackend<B>;
+  using Traits = BackendTraits<Metered>;
+  using Launches = Launcher<Metered>;
+  using Weight = typename B::Weight;
+  using Input = typename B::Input;
+  using Layer = LayerWeights<Weight>;
+  using Heads = HeadsArgs<Weight, Input, KV>;
 
+  auto store() {
+    return [this](std::span<const float> values) { return vectors_.add(backend_.inner(), values); };
+  }
   /// Positions that the key bias must cover: none if no layer has one or the format keeps it.
   std::int64_t bias_tokens() const {
     const bool has_bias = std::any_of(weights_.layers.begin(), weights_.layers.end(), [](const Layer& l) { return !l.k_bias.empty(); });
     return takes_out_key_bias<KV> && has_bias ? context_tokens_ : 0;
   }
 
-  Status embed(const BatchPlan& plan);
-  Status run_layer(std::int64_t index, const BatchPlan& plan);
-  Status attention_block(std::int64_t index, const BatchPlan& plan);
-  Status make_rope_tables(const BatchPlan& plan);
-  Status project_heads(std::int64_t index, const BatchPlan& plan);
-  void list_parts_of_heads(const HeadsArgs<typename B::Weight, KV>& args, const HeadTimes& times);
-  HeadsArgs<typename B::Weight, KV> heads_args(std::int64_t index, const BatchPlan& plan);
-  RmsNormArgs norm_of_heads(const std::vector<float>& weight, std::vector<float>& heads, std::int64_t num_rows) const;
-  RopeArgs rope_of_heads(std::int64_t index, const BatchPlan& plan, std::vector<float>& heads, std::int64_t num_heads) const;
-  Status attend(std::int64_t index, const BatchPlan& plan);
-  Status feed_forward_block(const Layer& layer, std::int64_t num_tokens);
-  Status norm(const std::vector<float>& weight, const float* x, float* out, std::int64_t num_rows, const float* residual = nullptr);
-  Status add_block_output(StepOperation operation, const typename B::Weight& weight, const std::vector<float>& bias,
-                          const typename B::Input& input, const std::vector<float>& post_norm, std::int64_t num_tokens);
-  Status prepare(const float* x, std::int64_t num_rows, std::int64_t cols, GroupScale group_scale);
-  Status prepare_normed(const std::vector<float>& weight, std::int64_t num_rows, bool as_codes);
-  Status multiply(StepOperation operation, const typename B::Weight& weight, const typename B::Input& input, std::int64_t num_rows,
-                  const std::vector<float>& bias, float* out, bool accumulate);
-  Status keep_logit_rows(const BatchPlan& plan);
-  Status prepare_logits(std::int64_t first, std::int64_t count);
-  const typename B::Weight& output_weight() const { return weights_.tied_output ? weights_.embedding : weights_.output; }
+  Status check(const BatchPlan& plan) const;
+  void make_rope_tables(Launches& run);
+  void run_layer(Launches& run, std::int64_t index);
+  void add_block_output(Launches& run, StepOperation operation, const Weight& weight, StoredVector bias, const Input& input,
+                        StoredVector post_norm);
+  void keep_hidden_of(Launches& run, std::int64_t index);
+  void keep_logit_rows(Launches& run, const BatchPlan& plan);
+  void prepare_logits(Launches& run, std::int64_t first, std::int64_t count);
+  void multiply_logits(Launches& run, std::int64_t first, std::int64_t count);
 
+  RmsNormArgs norm_of_rows(StoredVector weight, const float* x, float* out, std::int64_t num_rows) const;
+  RmsNormArgs norm_of_heads(StoredVector weight, float* heads, std::int64_t num_rows) const;
+  RmsNormArgs norm_before(StoredVector weight, std::initializer_list<const Weight*> matrices) const;
+  RopeArgs rope_of_heads(std::int64_t index, float* heads, std::int64_t num_heads) const;
+  Heads heads_of(std::int64_t index) const;
+  PagedAttentionArgs<KV> attention_of(std::int64_t index) const;
+  GateArgs<Weight, Input> gate_of(const Layer& layer) const;
+  KeyBias key_bias_of(std::int64_t index) const;
+
+  Status check_logit_rows(std::int64_t first, std::int64_t count) const;
+  const Weight& output_weight() const { return weights_.tied_output ? weights_.embedding : weights_.output; }
   bool has_window(std::int64_t layer) const { return spec_.layer_window_tokens(layer) > 0; }
   const RopeTables& rope_of(std::int64_t layer) const { return has_window(layer) ? window_rope_ : full_rope_; }
-  KeyBias key_bias_of(std::int64_t index) const;
-  /// Key and value of one token in one layer.
-  std::int64_t bytes_per_key() const { return pool_.bytes_per_page() / cache_.shape.block_size / cache_.shape.num_layers; }
   const LayerPlace& place_of(std::int64_t layer) const { return cache_.groups.places[static_cast<std::size_t>(layer)]; }
-  const PlannedGroup& group_of(std::int64_t layer, const BatchPlan& plan) const {
-    return plan.groups[static_cast<std::size_t>(place_of(layer).group)];
+  const GroupInputs& group_of(std::int64_t layer) const { return inputs_.groups[static_cast<std::size_t>(place_of(layer).group)]; }
+  std::int64_t q_width() const { return spec_.num_q_heads * spec_.head_dim; }
+
+  /// Values of the backend's memory for the host: in place if it may read there, else in `copy`.
+  template <class T>
+  std::span<const T> host_values(const T* from, std::int64_t count, std::vector<T>& copy) {
+    const auto size = static_cast<std::size_t>(count);
+    if constexpr (Traits::kHostMemory) return {from, size};
+    if (copy.size() < size) copy.resize(size);
+    const std::span<T> values = std::span(copy).first(size);
+    backend_.download(reinterpret_cast<const std::byte*>(from), std::as_writable_bytes(values));
+    return values;
   }
 
   ModelSpec spec_;
   std::int64_t step_tokens_;
   std::int64_t context_tokens_;
+  std::int64_t max_logit_rows_;
   TransformerCache cache_;
-  B backend_;
-  Weights weights_;
+  Metered backend_;
+  VectorStore<B> vectors_;
+  TransformerWeights<Weight> weights_;
   std::vector<KernelUse> uses_;
   RopeTables full_rope_;
   RopeTables window_rope_;
+  WorkspaceShape workspace_shape_;
+  typename B::Buffer workspace_memory_;
   Workspace workspace_;
-  std::int64_t max_logit_rows_;
-  std::vector<RowArgmax> argmaxes_;  // [max_logit_rows]
-  MappedMemory pool_memory_;
+  typename B::Buffer pool_memory_;
   KVPool<KV> pool_;
-  typename B::Input input_;
-  typename B::Input gated_input_;
-  StepProfiler profiler_;
+  StepInputs<B> inputs_;
+  Input input_;        // of the matrices that come next
+  Input gated_input_;  // of down
+  std::int64_t num_tokens_ = 0;  // of the step
   std::int64_t num_logit_rows_ = 0;
+  std::vector<std::int64_t> hidden_layers_;  // whose outputs are kept
+  typename B::Buffer hidden_memory_;         // [hidden_layers, step_tokens, hidden_size]
+  std::vector<RowArgmax> argmaxes_;          // [max_logit_rows]
+  std::vector<float> host_logits_, host_hidden_;
+  std::vector<std::byte> host_page_;
 };
 
+/// The forward pass. Copies of shared pages come first: rows are appended behind what was copied.
 template <Backend B, KVFormat Format>
 Status Transformer<B, Format>::forward(const BatchPlan& plan) {
-  if (plan.num_tokens() > step_tokens_)
-    return {StatusCode::kCapacity, "a step has more tokens than the model was loaded for", plan.num_tokens(), step_tokens_};
-  const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
-  if (num_groups != cache_.groups.num_groups())
-    return {StatusCode::kInvalidArgument, "a plan has other cache groups than the model", num_groups, cache_.groups.num_groups()};
-  backend_.stats() = {.rows = plan.num_tokens()};
-  profiler_.begin_step(plan.num_tokens(), plan.num_seqs());
-  const Status copied = backend_.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = plan.copies});
-  if (!copied.ok()) return copied;
-  if (const Status status = embed(plan); !status.ok()) return status;
-  if (const Status status = make_rope_tables(plan); !status.ok()) return status;
-  for (std::int64_t i = 0; i < spec_.num_layers; ++i) {
-    if (const Status status = run_layer(i, plan); !status.ok()) return status;
-  }
-  const Status kept = keep_logit_rows(plan);
-  profiler_.end_forward();
-  return kept;
-}
-
-/// Final norm of the rows that give logits, packed to the front of `normed`.
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::keep_logit_rows(const BatchPlan& plan) {
-  num_logit_rows_ = static_cast<std::int64_t>(plan.logit_rows.size());
-  const std::int64_t width = spec_.hidden_size;
-  for (std::int64_t done = 0; done < num_logit_rows_;) {
-    const std::int64_t row = plan.logit_rows[static_cast<std::size_t>(done)];
-    std::int64_t count = 1;  // of neighbouring rows: one launch
-    while (done + count < num_logit_rows_ && plan.logit_rows[static_cast<std::size_t>(done + count)] == row + count) ++count;
-    const float* x = workspace_.hidden.data() + row * width;
-    if (const Status status = norm(weights_.output_norm, x, workspace_.normed.data() + done * width, count); !status.ok()) return status;
-    done += count;
-  }
-  return {};
-}
-
-/// Kept rows [first, first + count) as the input of the output matrix.
-template <Backend B, KVFormat Format>
-Status Transformer<B, Format>::prepare_logits(std::int64_t first, std::int64_t count) {
-  if (first < 0 || count < 0 || count > max_logit_rows_ || first > num_logit_rows_ - count) {
-    return {StatusCode::kInvalidArgument, "logits of rows that the step did not keep, or of too many at once", first + count,
-            num_logit_rows_};
-  }
-  backend_.stats().logit_rows += count;
-  return prepare(workspace_.normed.data() + first * spec_.hidden_size, count, spec_.hidden_size, GroupScale::kSearched);
+  if (const Status status = check(plan); !status.ok()) return status;
+  backend_.meter().begin_step(plan);
+  inputs_.upload(backend_.inner(), plan);
+  num_tokens_ = plan.num_tokens();
+  Launches run(backend_);
+  run.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = inputs_.copies});
+  run.embedding({&weights_.embedding, inputs_.tokens, num_tokens_, spec_.embedding_scale, workspace_.hidden});
+  make_rope_tables(run);
+  for (std::int64_t i = 0; i < spec_.num_layers; ++i) run_layer(run, i);
+  keep_logit_rows(run, plan);
+  backend_.meter().end_forward();
+  return run.status();
 }
 
 template <Backend B, KVFormat Format>
-Expected<std::span<const RowArgmax>, Status> Transformer<B, Format>::argmax(std::int64_t first, std::int64_t count) {
-  const std::span best = std::span(argmaxes_).first(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, max_logit_rows_)));
-  // A cap may round different logits to equal ones; a bias is no part of the launch.
-  if (!B::has_argmax(output_weight()) || spec_.logit_soft_cap > 0 || !weights_.output_bias.empty()) {
-    const auto rows = logits(first, count);
-    if (!rows) return Unexpected{rows.error()};
-    backend_.parallel(count, [&](std::int64_t i) {
-      best[static_cast<std::size_t>(i)] = row_argmax(rows->data() + i * spec_.vocab_size, spec_.vocab_size);
-    });
-    return std::span<const RowArgmax>(best);
-  }
-  if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
-  const Status found = profiler_.time(
-      StepOperation::kLogits, [&] { return backend_.argmax(output_weight(), input_, best); },
-      [&] {
-        OperationCost cost = matmul_cost<B>(output_weight(), count, false);
-        cost.bytes -= float_bytes(count, spec_.vocab_size);
-        return cost;
-      });
-  if (!found.ok()) return Unexpected{found};
-  return std::span<const RowArgmax>(best);
+void Transformer<B, Format>::run_layer(Launches& run, std::int64_t index) {
+  const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
+  run.prepare_normed(norm_before(layer.attn_norm, {&layer.q, &layer.k, &layer.v}), input_);
+  run.project_heads(heads_of(index));
+  run.paged_attention(attention_of(index));
+  run.prepare({workspace_.attention, q_width(), num_tokens_, q_width()}, input_);
+  add_block_output(run, StepOperation::kOutput, layer.attn_output, layer.attn_output_bias, input_, layer.post_attn_norm);
+  run.prepare_normed(norm_before(layer.ffn_norm, {&layer.gate, &layer.up}), input_);
+  run.gated_matmul(gate_of(layer), gated_input_);
+  add_block_output(run, StepOperation::kDown, layer.down, layer.down_bias, gated_input_, layer.post_ffn_norm);
+  keep_hidden_of(run, index);
 }
 
+/// hidden += weight * input + bias, through a norm if the architecture has one there.
 template <Backend B, KVFormat Format>
-Expected<std::span<const float>, Status> Transformer<B, Format>::logits(std::int64_t first, std::int64_t count) {
-  if (const Status prepared = prepare_logits(first, count); !prepared.ok()) return Unexpected{prepared};
-  float* out = workspace_.logits.data();
-  const Status status = multiply(StepOperation::kLogits, output_weight(), input_, count, weights_.output_bias, out, false);
-  if (!status.ok()) return Unexpected{status};
-  if (spec_.logit_soft_cap > 0) {
-    const Status capped = profiler_.time(
-        StepOperation::kLogits,
-        [&] {
-          return backend_.soft_cap({.x = out, .x_stride = spec_.vocab_size, .num_rows = count, .dim = spec_.vocab_size,
-                                    .cap = spec_.logit_soft_cap});
-        },
-        [&] { return rows_cost(count, spec_.vocab_size, 1); });
-    if (!capped.ok()) return Unexpected{capped};
-  }
-  return std::span<const float>(out, static_cast<std::size_t>(count * spec_.vocab_size));
-}
-
-template <Backend B, KVFormat Format>
-void Transformer<B, Format>::parallel(std::int64_t n, const IndexedTask& body) {
-  static_cast<void>(profiler_.time(
-      StepOperation::kSample,
-      [&] {
-        backend_.parallel(n, body);
-        return Status{};
-      },
-      [] { return OperationCost{}; }));
+void Transformer<B, Format>::add_block_output(Launches& run, StepOperation operation, const Weight& weight, StoredVector bias,
+                                              const Input& input, StoredVector post_norm) {
+  float* hidden = workspace_.hidden;
+  if (post_norm.empty()) return run.matmul({operation, &weight, &input, bias.data, hidden, weight.rows, true});
+  run.matmul({operation, &weight, &input, bias.data, workspace_.normed, weight.rows, false});
+  RmsNormArgs norm = norm_of_rows(post_norm, workspace_.normed, hidden, num_tokens_);
+  norm.residual = hidden, norm.residual_stride = spec_.hidden_size;
+  run.rms_norm(norm);
 }
 
 }  // namespace kvpage::engine
 
-#include "engine/model/transformer_layers.hpp"
+#include "engine/model/transformer_args.hpp"
+#include "engine/model/transformer_outputs.hpp"

@@ -2,29 +2,32 @@
 #pragma once
 
 #include "engine/model/tensor_reader.hpp"
+#include "engine/model/vector_store.hpp"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kvpage::engine {
 
-/// One layer. An empty vector = the model has none. Matrices are [rows = outputs, cols = inputs].
+/// One layer. An empty vector = the model has none; where vectors lie is the backend's business. Matrices are [rows = outputs, cols =
+/// inputs].
 template <class Weight>
 struct LayerWeights {
-  std::vector<float> attn_norm;       // [hidden_size]
+  StoredVector attn_norm;       // [hidden_size]
   Weight q, k, v;                     // [num_heads * head_dim, hidden_size]
-  std::vector<float> q_bias, k_bias, v_bias;  // [num_heads * head_dim]
-  std::vector<float> q_norm, k_norm;  // [head_dim]
+  StoredVector q_bias, k_bias, v_bias;  // [num_heads * head_dim]
+  StoredVector q_norm, k_norm;  // [head_dim]
   Weight attn_output;                 // [hidden_size, num_q_heads * head_dim]
-  std::vector<float> attn_output_bias;  // [hidden_size]
-  std::vector<float> post_attn_norm;  // [hidden_size]
-  std::vector<float> ffn_norm;        // [hidden_size]
+  StoredVector attn_output_bias;  // [hidden_size]
+  StoredVector post_attn_norm;  // [hidden_size]
+  StoredVector ffn_norm;        // [hidden_size]
   Weight gate, up;                    // [ffn_size, hidden_size]
-  std::vector<float> gate_bias, up_bias;  // [ffn_size]
+  StoredVector gate_bias, up_bias;  // [ffn_size]
   Weight down;                        // [hidden_size, ffn_size]
-  std::vector<float> down_bias;       // [hidden_size]
-  std::vector<float> post_ffn_norm;   // [hidden_size]
+  StoredVector down_bias;       // [hidden_size]
+  StoredVector post_ffn_norm;   // [hidden_size]
 };
 
 /// A whole model.
@@ -32,14 +35,15 @@ template <class Weight>
 struct TransformerWeights {
   Weight embedding;                 // [vocab_size, hidden_size]
   std::vector<LayerWeights<Weight>> layers;
-  std::vector<float> output_norm;   // [hidden_size]
+  StoredVector output_norm;   // [hidden_size]
   std::vector<float> rope_factors;  // [rotary_dim / 2], divisors of the frequencies; empty = none
   Weight output;                    // [vocab_size, hidden_size]; unused if tied
-  std::vector<float> output_bias;   // [vocab_size]
+  StoredVector output_bias;   // [vocab_size]
   bool tied_output = false;         ///< the embedding matrix is the output matrix
 };
 
-/// Reads all tensors of `spec`; `load(name, WeightView) -> Weight` brings a matrix into the backend's form.
+/// Reads all tensors of `spec`; `load(name, WeightView) -> Weight` brings a matrix into the backend's form, `load.vector(floats)`, if it
+/// has that, a vector into its memory.
 template <class Weight, class Load>
 class TransformerWeightsReader {
  public:
@@ -49,11 +53,11 @@ class TransformerWeightsReader {
     TransformerWeights<Weight> weights;
     weights.embedding = matrix("token_embd.weight", spec_.vocab_size, spec_.hidden_size);
     for (std::int64_t i = 0; i < spec_.num_layers; ++i) weights.layers.push_back(read_layer("blk." + std::to_string(i) + "."));
-    weights.output_norm = tensors_.vector("output_norm.weight", spec_.hidden_size);
+    weights.output_norm = vector("output_norm.weight", spec_.hidden_size);
     weights.rope_factors = tensors_.divisors("rope_freqs.weight", spec_.rotary_dim / 2, Presence::kOptional);
     weights.tied_output = !tensors_.has("output.weight");
     if (!weights.tied_output) weights.output = matrix("output.weight", spec_.vocab_size, spec_.hidden_size);
-    weights.output_bias = tensors_.vector("output.bias", spec_.vocab_size, spec_.traits.output_bias);
+    weights.output_bias = vector("output.bias", spec_.vocab_size, spec_.traits.output_bias);
     return weights;
   }
 
@@ -76,10 +80,19 @@ class TransformerWeightsReader {
     return view.data == nullptr ? Weight{} : load_(part.name + ".weight", view.slice_rows(part.first, part.rows));
   }
 
-  std::vector<float> bias(const Part& part, Presence presence) {
+  StoredVector store(std::span<const float> values) {
+    if constexpr (requires { load_.vector(values); }) return load_.vector(values);
+    return {};
+  }
+
+  StoredVector vector(const std::string& name, std::int64_t size, Presence presence = Presence::kRequired) {
+    return store(tensors_.vector(name, size, presence));
+  }
+
+  StoredVector bias(const Part& part, Presence presence) {
     const std::vector<float> whole = tensors_.vector(part.name + ".bias", part.tensor_rows, presence);
     if (whole.empty()) return {};
-    return {whole.begin() + part.first, whole.begin() + part.first + part.rows};
+    return store(std::span(whole).subspan(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.rows)));
   }
 
   /// The part of `fused` behind `first` others if that tensor is there, else the tensor `single`.
@@ -125,18 +138,18 @@ class TransformerWeightsReader {
     const std::int64_t hidden = spec_.hidden_size;
     const Presence post_norms = spec_.traits.post_norms ? Presence::kRequired : Presence::kAbsent;
     LayerWeights<Weight> layer;
-    layer.attn_norm = tensors_.vector(prefix + "attn_norm.weight", hidden);
+    layer.attn_norm = vector(prefix + "attn_norm.weight", hidden);
     read_qkv(prefix, layer);
-    layer.q_norm = tensors_.vector(prefix + "attn_q_norm.weight", spec_.head_dim, spec_.traits.qk_norm);
-    layer.k_norm = tensors_.vector(prefix + "attn_k_norm.weight", spec_.head_dim, spec_.traits.qk_norm);
+    layer.q_norm = vector(prefix + "attn_q_norm.weight", spec_.head_dim, spec_.traits.qk_norm);
+    layer.k_norm = vector(prefix + "attn_k_norm.weight", spec_.head_dim, spec_.traits.qk_norm);
     layer.attn_output = matrix(prefix + "attn_output.weight", hidden, spec_.num_q_heads * spec_.head_dim);
-    layer.attn_output_bias = tensors_.vector(prefix + "attn_output.bias", hidden, spec_.traits.attn_output_bias);
-    layer.post_attn_norm = tensors_.vector(prefix + "post_attention_norm.weight", hidden, post_norms);
-    layer.ffn_norm = tensors_.vector(prefix + "ffn_norm.weight", hidden);
+    layer.attn_output_bias = vector(prefix + "attn_output.bias", hidden, spec_.traits.attn_output_bias);
+    layer.post_attn_norm = vector(prefix + "post_attention_norm.weight", hidden, post_norms);
+    layer.ffn_norm = vector(prefix + "ffn_norm.weight", hidden);
     read_gate_up(prefix, layer);
     layer.down = matrix(prefix + "ffn_down.weight", hidden, spec_.ffn_size);
-    layer.down_bias = tensors_.vector(prefix + "ffn_down.bias", hidden, spec_.traits.ffn_bias);
-    layer.post_ffn_norm = tensors_.vector(prefix + "post_ffw_norm.weight", hidden, post_norms);
+    layer.down_bias = vector(prefix + "ffn_down.bias", hidden, spec_.traits.ffn_bias);
+    layer.post_ffn_norm = vector(prefix + "post_ffw_norm.weight", hidden, post_norms);
     return layer;
   }
 

@@ -1,11 +1,12 @@
 /// \file WeightLoader: brings matrices into a backend's form, one after the other, and reads the file a slice at a time.
 #pragma once
 
-#include "engine/backend/backend.hpp"
+#include "engine/backend/backend_traits.hpp"
+#include "engine/backend/mapped_memory.hpp"
 #include "engine/loader/gguf.hpp"
 #include "engine/loader/progress.hpp"
-#include "engine/model/mapped_memory.hpp"
 #include "engine/model/model_matrices.hpp"
+#include "engine/model/vector_store.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,10 +19,10 @@
 namespace kvpage::engine {
 
 /// Memory of all matrices in the form of the backend's kernels.
-template <class B>
+template <Backend B>
 std::int64_t packed_bytes_of(const std::vector<ModelMatrix>& matrices) {
   std::int64_t bytes = 0;
-  for (const ModelMatrix& matrix : matrices) bytes += B::packed_weight_bytes(matrix.view);
+  for (const ModelMatrix& matrix : matrices) bytes += BackendTraits<B>::packed_weight_bytes(matrix.view);
   return bytes;
 }
 
@@ -32,7 +33,7 @@ class WeightLoader {
  public:
   WeightLoader(B& backend, const Gguf& file, const std::vector<ModelMatrix>& matrices, const ProgressCallback& progress)
       : backend_(backend), file_(file), progress_(progress), report_{"loading", 0, file.file_bytes()} {
-    backend.reserve_weights(packed_bytes_of<B>(matrices));
+    BackendTraits<B>::reserve_weights(backend, packed_bytes_of<B>(matrices));
   }
 
   typename B::Weight operator()(const std::string& name, const WeightView& view) {
@@ -40,12 +41,17 @@ class WeightLoader {
     auto weight = backend_.load(view, [this](std::span<const std::byte> data) { return fetch(data); });
     if (error_) return {};
     if (!weight) return refuse(name, weight.error());
-    if (B::reads_file(*weight)) {  // packing checks scales; what is not packed is checked here
+    if (BackendTraits<B>::reads_file(*weight)) {  // packing checks scales; what is not packed is checked here
       if (auto finite = check_scales(*file_.find_tensor(name), file_.path()); !finite) return refuse(std::move(finite.error()));
       advance(view.rows * view.row_bytes);
     }
     return std::move(*weight);
   }
+
+  StoredVector vector(std::span<const float> values) { return error_ ? StoredVector{} : vectors_.add(backend_, values); }
+
+  /// All vectors so far; they belong to the caller now.
+  VectorStore<B> take_vectors() { return std::move(vectors_); }
 
   /// The first error, if there was one.
   Expected<void, LoadError> finish() {
@@ -72,7 +78,8 @@ class WeightLoader {
     if (slice_.span().size() < data.size()) slice_ = MappedMemory(std::ssize(data));
     const auto slice = slice_.span().first(data.size());
     std::atomic<bool> failed{false};
-    backend_.parallel(static_cast<std::int64_t>((data.size() + kPieceBytes - 1) / kPieceBytes), [&](std::int64_t i) {
+    const auto num_pieces = static_cast<std::int64_t>((data.size() + kPieceBytes - 1) / kPieceBytes);
+    BackendTraits<B>::parallel(backend_, num_pieces, [&](std::int64_t i) {
       const std::size_t begin = static_cast<std::size_t>(i) * kPieceBytes, size = std::min(kPieceBytes, data.size() - begin);
       if (!file_.read(data.subspan(begin, size), slice.subspan(begin, size))) failed.store(true, std::memory_order_relaxed);
     });
@@ -92,6 +99,7 @@ class WeightLoader {
   }
 
   B& backend_;
+  VectorStore<B> vectors_;
   const Gguf& file_;
   const ProgressCallback& progress_;
   Progress report_;

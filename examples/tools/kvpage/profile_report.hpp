@@ -3,7 +3,7 @@
 
 #include "engine/backend/machine_ceilings.hpp"
 #include "engine/language_model.hpp"
-#include "engine/model/step_profile.hpp"
+#include "engine/backend/step_profile.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

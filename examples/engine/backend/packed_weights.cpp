@@ -1,4 +1,4 @@
-#include "engine/model/packed_weights.hpp"
+#include "engine/backend/packed_weights.hpp"
 
 #include "engine/backend/shipped_kernels.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/backend/backend.hpp"
-#include "engine/model/mapped_memory.hpp"
+#include "engine/backend/mapped_memory.hpp"
 
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/gemm/cpu_packed_weight.hpp>

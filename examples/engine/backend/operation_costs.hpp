@@ -1,9 +1,8 @@
 /// \file The least that each operation of a step must do, for profiles.
 #pragma once
 
-#include "engine/backend/backend.hpp"
-#include "engine/model/model_spec.hpp"
-#include "engine/model/step_profile.hpp"
+#include "engine/backend/backend_traits.hpp"
+#include "engine/backend/step_profile.hpp"
 
 #include <kvpage/base/types.hpp>
 #include <kvpage/exec/quantized_rows.hpp>
@@ -21,10 +20,10 @@ constexpr std::int64_t float_bytes(std::int64_t num_rows, std::int64_t cols) noe
 /// out[num_rows, N] (+)= x[num_rows, K] * weight[N, K]. Rows stay in caches, so they count once; the weights come from memory.
 template <Backend B>
 OperationCost matmul_cost(const typename B::Weight& weight, std::int64_t num_rows, bool accumulate) {
-  const bool codes = B::multiplies_codes(weight);
+  const bool codes = BackendTraits<B>::multiplies_codes(weight);
   const std::int64_t macs = num_rows * weight.rows * weight.cols;
   const std::int64_t input = codes ? QuantizedRows::bytes_for(num_rows, weight.cols) : float_bytes(num_rows, weight.cols);
-  return {.bytes = B::weight_bytes(weight) + input + float_bytes(num_rows, weight.rows) * (accumulate ? 2 : 1),
+  return {.bytes = BackendTraits<B>::weight_bytes(weight) + input + float_bytes(num_rows, weight.rows) * (accumulate ? 2 : 1),
           .code_macs = codes ? macs : 0,
           .float_macs = codes ? 0 : macs};
 }
@@ -43,6 +42,19 @@ constexpr OperationCost quantize_cost(std::int64_t num_rows, std::int64_t cols) 
 constexpr OperationCost normed_cost(std::int64_t num_rows, std::int64_t cols) noexcept {
   OperationCost cost = quantize_cost(num_rows, cols);
   return cost += {.float_macs = 2 * num_rows * cols};
+}
+
+/// Key and value of one token in one layer, all heads.
+template <KVStorage KV>
+std::int64_t bytes_per_key(const KVDims& dims) noexcept {
+  return KV::layer_map(dims).layer_bytes / dims.block_size;
+}
+
+/// Keys and values read as floats and written into pages.
+template <KVStorage KV>
+OperationCost append_cost(const AppendKvArgs<KV>& args) noexcept {
+  const KVDims& dims = args.view.dims;
+  return {.bytes = float_bytes(args.num_tokens, 2 * dims.num_kv_heads * dims.head_dim) + args.num_tokens * bytes_per_key<KV>(dims)};
 }
 
 /// Pairs of a row and a key that it sees, and keys that any row of a sequence sees.
@@ -65,11 +77,13 @@ inline KeyCounts visible_keys(const BatchPlan& plan, std::int64_t window) {
   return visible;
 }
 
-/// Scores and weighted sums of all query heads; every visible page of a sequence is read once.
-inline OperationCost attention_cost(const ModelSpec& spec, const BatchPlan& plan, std::int64_t window, std::int64_t bytes_per_key) {
-  const KeyCounts visible = visible_keys(plan, window);
-  const std::int64_t width = spec.num_q_heads * spec.head_dim;
-  return {.bytes = visible.keys * bytes_per_key + 2 * float_bytes(plan.num_tokens(), width), .float_macs = 2 * visible.pairs * width};
+/// Scores and weighted sums of all query heads of a layer; every visible page of a sequence is read once.
+template <KVStorage KV>
+OperationCost attention_cost(const PagedAttentionArgs<KV>& args, const BatchPlan& plan) {
+  const KeyCounts visible = visible_keys(plan, args.window);
+  const std::int64_t width = args.num_q_heads * args.view.dims.head_dim;
+  return {.bytes = visible.keys * bytes_per_key<KV>(args.view.dims) + 2 * float_bytes(plan.num_tokens(), width),
+          .float_macs = 2 * visible.pairs * width};
 }
 
 }  // namespace kvpage::engine
