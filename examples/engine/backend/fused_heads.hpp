@@ -24,9 +24,9 @@ class FusedHeads {
       if (const Status status = kvpage::validate(norm); !status.ok()) return status;
     }
     for (const RopeArgs& rope : args_.ropes) {
-      if (const Status status = kvpage::validate(rope); !status.ok()) return status;
+      if (const Status status = validate_launch(rope); !status.ok()) return status;
     }
-    return kvpage::validate(args_.append);
+    return validate_launch(args_.append);
   }
 
   void operator()(const GemmHead& head) const {

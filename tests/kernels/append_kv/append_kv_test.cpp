@@ -170,6 +170,10 @@ TEST_CASE("append_kv.a_tokens_bytes_do_not_depend_on_its_batch", "[append_kv]") 
     REQUIRE(append_kv(cpu, together.args(0, 20)).ok());
     for (std::int64_t i = 19; i >= 0; --i) REQUIRE(append_kv(cpu, alone.args(i, i + 1)).ok());
     CHECK(same_bytes(together.pool_memory(), alone.pool_memory()));
+    Case<KV> unchecked(80, 32);
+    REQUIRE(validate_tables(unchecked.args(0, 20)).ok());
+    REQUIRE(append_kv(cpu, unchecked.args(0, 20), kTablesChecked).ok());
+    CHECK(same_bytes(together.pool_memory(), unchecked.pool_memory()));
   });
 }
 
@@ -190,6 +194,7 @@ TEST_CASE("append_kv.bad_launches_are_refused_and_write_nothing", "[append_kv]")
   refuse([](auto& args) { args.num_tokens = -1; }, "append_kv: num_tokens is negative");
   problem.slots[19] = {BlockId{4}, 0};
   refuse([](auto&) {}, "append_kv: a slot's page is outside the pool");
+  CHECK(validate(problem.args(0, 20)).ok());  // slots are no numbers of the launch
   problem.slots[19] = {BlockId{3}, 16};
   refuse([](auto&) {}, "append_kv: a slot's offset is outside its page");
   problem.slots[19] = {BlockId{3}, 15};

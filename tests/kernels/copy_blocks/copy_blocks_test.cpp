@@ -72,6 +72,11 @@ void check_copies(std::int64_t block_size) {
   REQUIRE(copy_blocks(cpu, CopyBlocksArgs<KV>{&pool, copies}).ok());
   REQUIRE(reference::copy_blocks(CopyBlocksArgs<KV>{&slow_pool, copies}).ok());
   const auto source = tokens_of(before.pool(), BlockId{0});
+  Case<KV> unchecked(block_size);
+  const KVPool<KV> unchecked_pool = unchecked.pool();
+  const CopyBlocksArgs<KV> unchecked_args{&unchecked_pool, copies};
+  REQUIRE(validate_tables(unchecked_args).ok());
+  REQUIRE(copy_blocks(cpu, unchecked_args, kTablesChecked).ok());
   CHECK((tokens_of(pool, BlockId{3}) == source));
   const auto old = tokens_of(before.pool(), BlockId{4});
   const auto partial = tokens_of(pool, BlockId{4});
@@ -79,7 +84,10 @@ void check_copies(std::int64_t block_size) {
   for (const std::uint32_t block : {0u, 1u, 2u, 5u}) {
     CHECK(std::memcmp(pool.page(BlockId{block}).data(), before.pool().page(BlockId{block}).data(), pool.page(BlockId{block}).size()) == 0);
   }
-  for (std::uint32_t block = 0; block < 6; ++block) CHECK((tokens_of(pool, BlockId{block}) == tokens_of(slow_pool, BlockId{block})));
+  for (std::uint32_t block = 0; block < 6; ++block) {
+    CHECK((tokens_of(pool, BlockId{block}) == tokens_of(slow_pool, BlockId{block})));
+    CHECK((tokens_of(unchecked_pool, BlockId{block}) == tokens_of(pool, BlockId{block})));
+  }
 }
 
 }  // namespace
@@ -107,4 +115,7 @@ TEST_CASE("copy_blocks.bad_copies_are_refused", "[copy_blocks]") {
   CHECK(message({BlockId{2}, BlockId{1}, 17}) == "copy_blocks: num_tokens is outside the page");
   CHECK(message({BlockId{2}, BlockId{1}, -1}) == "copy_blocks: num_tokens is outside the page");
   CHECK(message({BlockId{2}, BlockId{1}, 16}) == "ok");
+  const CopyOp beyond{BlockId{6}, BlockId{0}, 1};
+  CHECK(validate(CopyBlocksArgs<KV>{&pool, {&beyond, 1}}).ok());  // copies are no numbers of the launch
+  CHECK(std::string(copy_blocks(cpu, CopyBlocksArgs<KV>{nullptr, {&beyond, 1}}, kTablesChecked).message()) == "copy_blocks: pool is null");
 }

@@ -7,6 +7,7 @@
 #include <kvpage/quant/weight_formats.hpp>
 #include <kvpage/quant/weight_view.hpp>
 
+#include <algorithm>
 #include <string>
 
 namespace {
@@ -35,6 +36,13 @@ TEST_CASE("embedding.cpu_equals_reference_and_the_decoder", "[embedding]") {
     args.out = actual.data();
     REQUIRE(embedding(cpu, args).ok());
     REQUIRE(kvpage_test::same_bits(actual, expected));
+    std::fill(actual.begin(), actual.end(), -7.0f);
+    REQUIRE(validate_tables(args).ok());
+    REQUIRE(embedding(cpu, args, kTablesChecked).ok());
+    REQUIRE(kvpage_test::same_bits(actual, expected));
+    std::fill(actual.begin(), actual.end(), -7.0f);
+    REQUIRE(reference::embedding(args, kTablesChecked).ok());
+    REQUIRE(kvpage_test::same_bits(actual, expected));
     std::vector<float> row(kHidden);
     table.decode_row(21, row.data());
     for (std::size_t c = 0; c < kHidden; ++c) REQUIRE(actual[4 * 100 + c] == row[c] * scale);
@@ -56,9 +64,13 @@ TEST_CASE("embedding.bad_launches_write_nothing", "[embedding]") {
   REQUIRE(std::string(status.message()).find("token id") != std::string::npos);
   REQUIRE(status.value() == 4);
   REQUIRE(status.limit() == 4);
+  REQUIRE(validate(args).ok());  // token ids are no numbers of the launch
+  REQUIRE(validate_tables(args).message() == std::string(status.message()));
+  REQUIRE(reference::embedding(args).message() == std::string(status.message()));
   args = good;
   args.out_stride = 31;
   REQUIRE_FALSE(embedding(cpu, args).ok());
+  REQUIRE_FALSE(embedding(cpu, args, kTablesChecked).ok());
   args = good;
   args.tokens = nullptr;
   REQUIRE_FALSE(embedding(cpu, args).ok());

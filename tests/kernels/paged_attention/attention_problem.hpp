@@ -54,8 +54,12 @@ void fill_random(AttentionProblem& problem, unsigned seed);
 AttentionResult dense_attention(const AttentionProblem& problem, const std::vector<DenseKV<double>>& kv);
 std::vector<DenseKV<double>> exact_kv(const AttentionProblem& problem);
 
+/// How a launch is made: as one call, without a look into tables, or with a plan that was made for another layer.
+enum class Entry { kWhole, kTablesChecked, kPlanned };
+
 struct RunOptions {
   bool reference = false;
+  Entry entry = Entry::kWhole;
   std::int64_t block_size = 16;
   int num_threads = 1;
   std::optional<kvpage::Isa> isa{};

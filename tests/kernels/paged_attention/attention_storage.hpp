@@ -16,6 +16,7 @@
 #include <new>
 #include <numeric>
 #include <random>
+#include <utility>
 
 namespace kvpage_test {
 
@@ -145,9 +146,32 @@ class AttentionRun {
     const std::int64_t scratch_bytes = paged_attention_scratch_bytes<KV>(cpu_, shape_.dims(), problem_.num_q_heads);
     const PoisonedBytes scratch(scratch_bytes - options_.scratch_missing);
     args.scratch = scratch.span();
-    const Status status = options_.reference ? reference::paged_attention(args) : paged_attention(cpu_, args);
+    const Status status = launch(args);
     INFO(status.message() << " " << status.value() << " " << status.limit());
     REQUIRE(status.ok());
+  }
+
+  Status launch(const PagedAttentionArgs<KV>& args) {
+    const bool checked = options_.entry != Entry::kWhole;
+    if (checked) REQUIRE(validate_tables(args).ok());
+    if (options_.reference) return checked ? reference::paged_attention(args, kTablesChecked) : reference::paged_attention(args);
+    if (options_.entry == Entry::kPlanned) return launch_planned(args);
+    return checked ? paged_attention(cpu_, args, kTablesChecked) : paged_attention(cpu_, args);
+  }
+
+  /// The plan is made from another layer's arguments, and is a copy where it is used.
+  Status launch_planned(const PagedAttentionArgs<KV>& args) {
+    float nothing = 0.0f;
+    PagedAttentionArgs<KV> other = args;
+    other.view = pool_.view(0, args.view.tables);
+    other.q = &nothing, other.out = &nothing, other.lse = nullptr, other.scratch = {};
+    other.scale = 7.0f, other.softcap = 0.0f, other.key_bias = {}, other.cascade_tokens = nullptr;
+    std::vector<std::uint64_t> plan(static_cast<std::size_t>(paged_attention_plan_bytes(args.view.tables.num_seqs) / 8));
+    if (const Status status = plan_paged_attention(other, std::as_writable_bytes(std::span(plan)), kTablesChecked); !status.ok()) {
+      return status;
+    }
+    const std::vector<std::uint64_t> uploaded = std::exchange(plan, {});
+    return paged_attention(cpu_, args, std::as_bytes(std::span(uploaded)));
   }
 
   PagedAttentionArgs<KV> arguments(const std::vector<QuerySpan>& seqs, const std::vector<std::int64_t>& kv_lens) {

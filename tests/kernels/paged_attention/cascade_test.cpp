@@ -161,4 +161,36 @@ TEST_CASE("paged_attention.cascade.batches_of_any_size_are_planned_in_parts", "[
   fill_random(problem, 13);
   const std::int64_t groups = 22 + 1;  // 1,024 = 21 * 48 + 16 rows, and the last 6
   CHECK(saved_tokens(storage("int8"), problem, {.num_threads = 2}) == (1030 - groups) * 256);
+  CHECK(saved_tokens(storage("int8"), problem, {.entry = Entry::kPlanned, .num_threads = 2}) == (1030 - 22) * 256);  // a plan is whole
+}
+
+TEST_CASE("paged_attention.cascade.plans_of_another_layer_and_checked_tables_keep_every_bit", "[paged_attention]") {
+  for (const std::int64_t window : {0, 300, 2000}) {
+    AttentionProblem problem = shared_prompt(5, 530, 1, 14);
+    problem.window = window;
+    problem.seqs.push_back({100, 0, 100});           // no rows in this step
+    problem.seqs.push_back({300, 1, 299});           // a stranger
+    problem.seqs.push_back({600, 60, 540, 0, 530});  // items of several tiles
+    problem.seqs.push_back({100, 0, 100});
+    fill_random(problem, 15);
+    problem.inv_freq.assign(16, 0.1f);
+    problem.key_bias.assign(64, 3.0f);
+    for (const Storage& kv : storages()) {
+      for (const int num_threads : {1, 2, 16}) {
+        INFO(kv.format << " " << kv.layout << ", workers " << num_threads << ", window " << window);
+        std::int64_t saved = -1, saved_by_plan = -1, saved_unchecked = -1;
+        RunOptions options{.num_threads = num_threads, .permutation = 5, .chunk = 20, .share_pages = true, .cascade_tokens = &saved};
+        const AttentionResult expected = kv.run(problem, options);
+        options.entry = Entry::kPlanned, options.cascade_tokens = &saved_by_plan;
+        CHECK(kv.run(problem, options) == expected);
+        options.entry = Entry::kTablesChecked, options.cascade_tokens = &saved_unchecked;
+        CHECK(kv.run(problem, options) == expected);
+        CHECK(saved_by_plan == saved);
+        CHECK(saved_unchecked == saved);
+      }
+    }
+  }
+  const AttentionProblem problem = shared_prompt(2, 40, 2, 16);
+  const AttentionResult expected = storage("f16").run(problem, {.reference = true});
+  CHECK(storage("f16").run(problem, {.reference = true, .entry = Entry::kTablesChecked}) == expected);
 }

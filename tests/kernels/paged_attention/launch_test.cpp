@@ -3,6 +3,7 @@
 #include "support/no_scale.hpp"
 
 #include <kvpage/kernels/paged_attention/cpu.hpp>
+#include <kvpage/kernels/paged_attention/reference.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 
@@ -42,11 +43,22 @@ struct Launch {
   PagedAttentionArgs<KV> args;
 };
 
+/// Gives a launch its scratch.
+struct WithScratch {
+  WithScratch(const Cpu& cpu, Launch& launch) {
+    const auto bytes = static_cast<std::size_t>(paged_attention_scratch_bytes<KV>(cpu, launch.shape.dims(), 4));
+    memory.resize(bytes + 64);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    launch.args.scratch = std::span(memory).subspan((64 - address % 64) % 64, bytes);
+  }
+  std::vector<std::byte> memory;
+};
+
 template <class Spoil>
 std::string refusal(Spoil&& spoil) {
   Launch launch;
   spoil(launch);
-  const Status status = validate(launch.args);
+  const Status status = validate_launch(launch.args);
   return status.ok() ? "ok" : status.message();
 }
 
@@ -88,6 +100,68 @@ TEST_CASE("paged_attention.launch.refuses_bad_tables", "[paged_attention]") {
   CHECK(refusal([](Launch& l) { l.ids[1] = BlockId{3}; }) == "paged_attention: a visible page is outside the pool");
   CHECK(refusal([](Launch& l) { l.ids[0] = kNoBlock; }) == "paged_attention: a visible page is outside the pool");
   CHECK(refusal([](Launch& l) { l.ids[0] = kNoBlock, l.args.window = 4; }) == "ok");
+}
+
+TEST_CASE("paged_attention.launch.numbers_and_tables_are_checked_apart", "[paged_attention]") {
+  Launch launch;
+  launch.kv_lens[0] = 33, launch.seq.q_begin = 1, launch.ids[0] = launch.ids[1] = kNoBlock;
+  CHECK(validate(launch.args).ok());
+  CHECK_FALSE(validate_tables(launch.args).ok());
+  launch.args.view.tables.num_seqs = 0;
+  CHECK(validate_launch(launch.args).ok());
+}
+
+TEST_CASE("paged_attention.launch.refused_tables_write_nothing", "[paged_attention]") {
+  for (int fault = 0; fault < 3; ++fault) {
+    CAPTURE(fault);
+    Launch launch;
+    Cpu cpu({.num_threads = 2});
+    const WithScratch scratch(cpu, launch);
+    std::vector<std::uint64_t> plan(100, 7);
+    const auto plan_before = plan;
+    launch.out.assign(launch.out.size(), 5.0f);
+    if (fault == 0) launch.kv_lens[0] = 33;
+    if (fault == 1) launch.seq.q_begin = 1;
+    if (fault == 2) launch.ids[1] = BlockId{3};
+    CHECK(paged_attention(cpu, launch.args).code() == StatusCode::kInvalidArgument);
+    CHECK(reference::paged_attention(launch.args).code() == StatusCode::kInvalidArgument);
+    CHECK(plan_paged_attention(launch.args, std::as_writable_bytes(std::span(plan))).code() == StatusCode::kInvalidArgument);
+    for (const float x : launch.out) CHECK(x == 5.0f);
+    CHECK(plan == plan_before);
+  }
+}
+
+TEST_CASE("paged_attention.launch.a_plan_of_other_launches_is_refused", "[paged_attention]") {
+  Launch planned;
+  Cpu cpu({.num_threads = 2});
+  std::vector<std::uint64_t> memory(static_cast<std::size_t>(paged_attention_plan_bytes(1) / 8));
+  const auto bytes = std::as_writable_bytes(std::span(memory));
+  REQUIRE(plan_paged_attention(planned.args, bytes).ok());
+  const auto refused = [&](auto&& spoil, std::span<const std::byte> plan) {
+    Launch launch;
+    const WithScratch scratch(cpu, launch);
+    launch.out.assign(launch.out.size(), 5.0f);
+    spoil(launch);
+    const Status status = paged_attention(cpu, launch.args, plan);
+    const bool written = launch.out != std::vector<float>(launch.out.size(), 5.0f);
+    CHECK(written == status.ok());
+    return std::string(status.message());
+  };
+  CHECK(refused([](Launch&) {}, bytes) == "ok");
+  CHECK(refused([](Launch& l) { l.args.num_tokens = 2; }, bytes) == "paged_attention: the plan has another num_tokens");
+  CHECK(refused([](Launch& l) { l.args.num_q_heads = 2; }, bytes) == "paged_attention: the plan has another num_q_heads");
+  CHECK(refused([](Launch& l) { l.args.view.dims.num_kv_heads = 1; }, bytes) == "paged_attention: the plan has another num_kv_heads");
+  CHECK(refused([](Launch& l) { l.args.view.dims.block_size = 32; }, bytes) == "paged_attention: the plan has another block_size");
+  CHECK(refused([](Launch& l) { l.args.window = 4; }, bytes) == "paged_attention: the plan has another window");
+  const char* const small = "paged_attention: the plan is smaller than paged_attention_plan_bytes()";
+  CHECK(refused([](Launch&) {}, bytes.first(bytes.size() - 1)) == small);
+  CHECK(refused([](Launch&) {}, {}) == small);
+  std::vector<std::uint64_t> larger(memory.size() + 1);
+  const auto askew = std::as_writable_bytes(std::span(larger)).subspan(1);
+  CHECK(refused([](Launch&) {}, askew) == "paged_attention: the plan must be 8-byte aligned");
+  CHECK(std::string(plan_paged_attention(planned.args, askew).message()) == "paged_attention: the plan must be 8-byte aligned");
+  CHECK(std::string(plan_paged_attention(planned.args, bytes.first(8)).message()) == small);
+  CHECK(refused([](Launch&) {}, askew.subspan(7)) == "paged_attention: the plan has another num_seqs");  // never written
 }
 
 TEST_CASE("paged_attention.launch.refused_launches_write_nothing", "[paged_attention]") {

@@ -125,6 +125,9 @@ TEST_CASE("rope.every_path_gives_the_same_bits_near_the_double_reference", "[rop
       };
       auto expected = x;
       REQUIRE(reference::rope(args(expected.data())).ok());
+      auto unchecked = x;
+      REQUIRE(reference::rope(args(unchecked.data()), kTablesChecked).ok());
+      REQUIRE(kvpage_test::same_bits(unchecked, expected));
       std::vector<float> generic;
       for (const Isa isa : kvpage_test::runnable_isas()) {
         Cpu cpu({.num_threads = 2, .isa = isa});
@@ -158,9 +161,14 @@ TEST_CASE("rope.a_table_changes_no_bit", "[rope]") {
         auto want = x, got = x;
         RopeArgs args{want.data(), 128, num_tokens, 2, 64, rotary_dim, positions.data(), inv_freq.data(), pairing, 1.25f};
         REQUIRE(rope(cpu, args).ok());
-        args.x = got.data(), args.table = table.data();
-        REQUIRE(rope(cpu, args).ok());
-        REQUIRE(kvpage_test::same_bits(got, want));
+        for (const bool checked : {false, true}) {
+          got = x;
+          args.x = got.data(), args.table = table.data();
+          REQUIRE((checked ? rope(cpu, args, kTablesChecked) : rope(cpu, args)).ok());
+          REQUIRE(kvpage_test::same_bits(got, want));
+          std::fill(table.begin(), table.end(), -1.0f);
+          REQUIRE(rope_table(cpu, {positions.data(), num_tokens, inv_freq.data(), rotary_dim, 1.25f, table.data()}, kTablesChecked).ok());
+        }
       }
     }
   }
@@ -210,6 +218,7 @@ TEST_CASE("rope.bad_launches_write_nothing", "[rope]") {
   REQUIRE(refused([](RopeArgs& a) { a.token_stride = 63; }));
   REQUIRE(refused([&](RopeArgs& a) { a.positions = &negative; }));
   REQUIRE(refused([&](RopeArgs& a) { a.positions = &beyond; }));
+  REQUIRE(validate([&] { RopeArgs a = good; a.positions = &beyond; return a; }()).ok());  // positions are no numbers of the launch
   REQUIRE(refused([](RopeArgs& a) { a.inv_freq = nullptr; }));
   REQUIRE(refused([](RopeArgs& a) { a.num_tokens = -1; }));
   const std::vector<float> no_number(16, std::numeric_limits<float>::quiet_NaN());

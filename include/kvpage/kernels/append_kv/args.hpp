@@ -1,7 +1,7 @@
 /// \file AppendKvArgs: writing the keys and values of new tokens into their pages.
 #pragma once
 
-#include <kvpage/base/error.hpp>
+#include <kvpage/base/tables_checked.hpp>
 #include <kvpage/kv/key_bias.hpp>
 #include <kvpage/kv/kv_slot.hpp>
 #include <kvpage/kv/kv_view_check.hpp>
@@ -38,7 +38,6 @@ Status validate_append_slot(const AppendKvArgs<KV>& args, std::int64_t i) noexce
     return {StatusCode::kInvalidArgument, "append_kv: a slot's offset is outside its page", slot.offset, args.view.dims.block_size};
   }
   if (!takes_out_key_bias<KV> || !args.key_bias) return {};
-  if (args.positions == nullptr) return {StatusCode::kInvalidArgument, "append_kv: a key bias needs the tokens' positions"};
   const std::int64_t limit = args.key_bias.num_pages * kKeyBiasPageTokens;
   if (args.positions[i] < 0 || args.positions[i] >= limit) {
     return {StatusCode::kInvalidArgument, "append_kv: a position is outside the key bias' pages", args.positions[i], limit};
@@ -47,7 +46,7 @@ Status validate_append_slot(const AppendKvArgs<KV>& args, std::int64_t i) noexce
 }
 }  // namespace detail
 
-/// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
+/// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
 template <KVStorage KV>
 Status validate(const AppendKvArgs<KV>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
@@ -61,6 +60,16 @@ Status validate(const AppendKvArgs<KV>& args) noexcept {
   if (args.k_stride < row) return invalid("append_kv: k_stride is smaller than num_kv_heads * head_dim", args.k_stride, row);
   if (args.v_stride < row) return invalid("append_kv: v_stride is smaller than num_kv_heads * head_dim", args.v_stride, row);
   if (const Status status = check_kv_view(args.view, args.key_bias); !status.ok()) return status;
+  if (takes_out_key_bias<KV> && args.key_bias && args.positions == nullptr) {
+    return invalid("append_kv: a key bias needs the tokens' positions", 0, 1);
+  }
+  return {};
+}
+
+/// The error of the slots and positions of a launch that `validate` accepts, or ok. What it says holds for every layer with this pool and
+/// with as many pages of key bias. Cost: O(num_tokens).
+template <KVStorage KV>
+Status validate_tables(const AppendKvArgs<KV>& args) noexcept {
   for (std::int64_t i = 0; i < args.num_tokens; ++i) {
     if (const Status status = detail::validate_append_slot(args, i); !status.ok()) return status;
   }

@@ -98,7 +98,7 @@ class AppendHead {
  public:
   explicit AppendHead(const Cpu& cpu) noexcept : store_halves_(cpu.select(IsaTable<detail::StoreHalves>{KVPAGE_ISA_TABLE(store_halves)})) {}
 
-  /// Keys of `head` of tokens [begin, end) of a launch that `validate` accepts.
+  /// Keys of `head` of tokens [begin, end) of a launch that `validate_launch` accepts.
   void keys(const AppendKvArgs<KV>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t head_dim = args.view.dims.head_dim;
     float row[kMaxHeadDim];
@@ -129,9 +129,9 @@ class AppendHead {
   detail::StoreHalves store_halves_;
 };
 
-/// See AppendKvArgs. Threads: one launch at a time per Cpu; tokens are spread over the workers.
+/// append_kv to slots that `validate_tables` accepts.
 template <KVStorage KV>
-[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args) noexcept {
+[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   const AppendHead<KV> append(cpu);
   cpu.parallel_for(args.num_tokens, [&](std::int64_t begin, std::int64_t end, int) {
@@ -141,6 +141,13 @@ template <KVStorage KV>
     }
   });
   return {};
+}
+
+/// See AppendKvArgs. Threads: one launch at a time per Cpu; tokens are spread over the workers.
+template <KVStorage KV>
+[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args) noexcept {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return append_kv(cpu, args, kTablesChecked);
 }
 
 KVPAGE_END_NAMESPACE

@@ -8,9 +8,9 @@ KVPAGE_BEGIN_NAMESPACE
 
 namespace reference {
 
-/// See AppendKvArgs. Rotation and the key bias are computed in double and rounded once, before quantising.
+/// append_kv to slots that `validate_tables` accepts.
 template <KVStorage KV>
-[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args) noexcept {
+[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   const KVDims& dims = args.view.dims;
   double row[kMaxHeadDim];
@@ -30,6 +30,13 @@ template <KVStorage KV>
     }
   }
   return {};
+}
+
+/// See AppendKvArgs. Rotation and the key bias are computed in double and rounded once, before quantising.
+template <KVStorage KV>
+[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args) noexcept {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return append_kv(args, kTablesChecked);
 }
 
 }  // namespace reference

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/base/copy_op.hpp>
-#include <kvpage/base/error.hpp>
+#include <kvpage/base/tables_checked.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 
 #include <span>
@@ -16,14 +16,20 @@ struct CopyBlocksArgs {
   std::span<const CopyOp> copies;
 };
 
-/// The error of a launch that cannot run, or ok.
+/// The error of the pointers of a launch, or ok. Cost: O(1).
 template <KVStorage KV>
 Status validate(const CopyBlocksArgs<KV>& args) noexcept {
+  if (args.copies.empty() || args.pool != nullptr) return {};
+  return {StatusCode::kInvalidArgument, "copy_blocks: pool is null", 0, 1};
+}
+
+/// The error of the copies of a launch that `validate` accepts, or ok. Cost: O(copies).
+template <KVStorage KV>
+Status validate_tables(const CopyBlocksArgs<KV>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
   if (args.copies.empty()) return {};
-  if (args.pool == nullptr) return invalid("copy_blocks: pool is null", 0, 1);
   const KVPoolShape& shape = args.pool->shape();
   for (const CopyOp& copy : args.copies) {
     if (std::int64_t{copy.source.value} >= shape.num_blocks) {

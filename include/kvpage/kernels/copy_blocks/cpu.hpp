@@ -40,9 +40,9 @@ void copy_page_start(const KVPool<KV>& pool, const CopyOp& copy) noexcept {
 }
 }  // namespace detail
 
-/// See CopyBlocksArgs. Cost: a full page is one memcpy. Threads: one launch at a time per Cpu.
+/// copy_blocks of copies that `validate_tables` accepts.
 template <KVStorage KV>
-[[nodiscard]] Status copy_blocks(Cpu& cpu, const CopyBlocksArgs<KV>& args) noexcept {
+[[nodiscard]] Status copy_blocks(Cpu& cpu, const CopyBlocksArgs<KV>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   const auto num_copies = static_cast<std::int64_t>(args.copies.size());
   cpu.parallel_for(num_copies, 1, [&args](std::int64_t begin, std::int64_t end, int) {
@@ -57,6 +57,13 @@ template <KVStorage KV>
     }
   });
   return {};
+}
+
+/// See CopyBlocksArgs. Cost: a full page is one memcpy. Threads: one launch at a time per Cpu.
+template <KVStorage KV>
+[[nodiscard]] Status copy_blocks(Cpu& cpu, const CopyBlocksArgs<KV>& args) noexcept {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return copy_blocks(cpu, args, kTablesChecked);
 }
 
 KVPAGE_END_NAMESPACE

@@ -35,9 +35,9 @@ void copy_token(const PagedKVView<KV>& view, const CopyOp& copy, std::int64_t he
 
 }  // namespace detail
 
-/// See CopyBlocksArgs.
+/// copy_blocks of copies that `validate_tables` accepts.
 template <KVStorage KV>
-[[nodiscard]] Status copy_blocks(const CopyBlocksArgs<KV>& args) noexcept {
+[[nodiscard]] Status copy_blocks(const CopyBlocksArgs<KV>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   for (const CopyOp& copy : args.copies) {
     for (std::int64_t layer = 0; layer < args.pool->shape().num_layers; ++layer) {
@@ -48,6 +48,13 @@ template <KVStorage KV>
     }
   }
   return {};
+}
+
+/// See CopyBlocksArgs.
+template <KVStorage KV>
+[[nodiscard]] Status copy_blocks(const CopyBlocksArgs<KV>& args) noexcept {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return copy_blocks(args, kTablesChecked);
 }
 
 }  // namespace reference

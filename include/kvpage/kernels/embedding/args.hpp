@@ -1,7 +1,7 @@
 /// \file EmbeddingArgs: looking up the rows of a table of token embeddings.
 #pragma once
 
-#include <kvpage/base/error.hpp>
+#include <kvpage/base/tables_checked.hpp>
 #include <kvpage/base/types.hpp>
 
 #include <cmath>
@@ -51,7 +51,7 @@ struct EmbeddingArgs {
   std::int64_t out_stride = 0;  ///< floats from one row to the next
 };
 
-/// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
+/// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
 inline Status validate(const EmbeddingArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
@@ -64,9 +64,14 @@ inline Status validate(const EmbeddingArgs& args) noexcept {
     return invalid("embedding: out_stride is smaller than a row", args.out_stride, args.table.cols());
   }
   if (!std::isfinite(args.scale) || args.scale == 0.0f) return invalid("embedding: scale must be finite and not 0", 0, 0);
+  return {};
+}
+
+/// The error of the token ids of a launch that `validate` accepts, or ok. Cost: O(num_tokens).
+inline Status validate_tables(const EmbeddingArgs& args) noexcept {
   for (std::int64_t i = 0; i < args.num_tokens; ++i) {
     if (std::int64_t{args.tokens[i]} >= args.table.rows()) {
-      return invalid("embedding: a token id is outside the vocabulary", args.tokens[i], args.table.rows());
+      return {StatusCode::kInvalidArgument, "embedding: a token id is outside the vocabulary", args.tokens[i], args.table.rows()};
     }
   }
   return {};

@@ -6,8 +6,8 @@
 
 KVPAGE_BEGIN_NAMESPACE
 
-/// The contract is EmbeddingArgs. Errors: a bad shape, pointer or token id; then nothing is written.
-inline Status embedding(Cpu& cpu, const EmbeddingArgs& args) {
+/// embedding of token ids that `validate_tables` accepts.
+inline Status embedding(Cpu& cpu, const EmbeddingArgs& args, TablesChecked) {
   if (const Status status = validate(args); !status.ok()) return status;
   cpu.parallel_for(args.num_tokens, 4, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -18,6 +18,12 @@ inline Status embedding(Cpu& cpu, const EmbeddingArgs& args) {
     }
   });
   return {};
+}
+
+/// The contract is EmbeddingArgs. Errors: a bad shape, pointer or token id; then nothing is written.
+inline Status embedding(Cpu& cpu, const EmbeddingArgs& args) {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return embedding(cpu, args, kTablesChecked);
 }
 
 KVPAGE_END_NAMESPACE

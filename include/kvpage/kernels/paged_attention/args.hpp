@@ -1,7 +1,7 @@
 /// \file PagedAttentionArgs: causal attention of a batch of ragged sequences over paged keys and values.
 #pragma once
 
-#include <kvpage/base/error.hpp>
+#include <kvpage/base/tables_checked.hpp>
 #include <kvpage/kv/key_bias.hpp>
 #include <kvpage/kv/kv_view_check.hpp>
 #include <kvpage/kv/paged_kv_view.hpp>
@@ -70,7 +70,7 @@ Status validate_attention_seq(const PagedAttentionArgs<KV>& args, std::int64_t s
 }
 }  // namespace detail
 
-/// The error of a launch that cannot run, or ok. Cost: O(num_seqs + visible pages).
+/// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
 template <KVStorage KV>
 Status validate(const PagedAttentionArgs<KV>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
@@ -94,8 +94,15 @@ Status validate(const PagedAttentionArgs<KV>& args) noexcept {
   if (!(args.scale > 0.0f) || std::isinf(args.scale)) return invalid("paged_attention: scale must be finite and > 0", 0, 0);
   if (args.window < 0) return invalid("paged_attention: window is negative (0 = none)", args.window, 0);
   if (!(args.softcap >= 0.0f) || std::isinf(args.softcap)) return invalid("paged_attention: softcap must be finite and >= 0", 0, 0);
-  if (const Status status = check_kv_view(args.view, args.key_bias); !status.ok()) return status;
-  for (std::int64_t s = 0; s < tables.num_seqs; ++s) {
+  return check_kv_view(args.view, args.key_bias);
+}
+
+/// The error of the spans and tables of a launch that `validate` accepts, or ok. What it says holds for every layer with this pool and
+/// window, and with as many pages of key bias. Cost: O(num_seqs + visible pages).
+template <KVStorage KV>
+Status validate_tables(const PagedAttentionArgs<KV>& args) noexcept {
+  if (args.num_tokens == 0) return {};
+  for (std::int64_t s = 0; s < args.view.tables.num_seqs; ++s) {
     if (const Status status = detail::validate_attention_seq(args, s); !status.ok()) return status;
   }
   return {};

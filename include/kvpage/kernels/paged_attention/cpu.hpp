@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvpage/exec/simd.hpp>
-#include <kvpage/kernels/paged_attention/cpu_launch.hpp>
+#include <kvpage/kernels/paged_attention/cpu_attention_plan.hpp>
 
 #include <string_view>
 
@@ -47,7 +47,7 @@ AttentionFunctions attention_functions(const Cpu& cpu) noexcept {
 
 /// The caller's scratch: memory of every worker, and what units of work share.
 struct AttentionMemory {
-  PlannedSeq* order = nullptr;  // [kPlannedSeqs]
+  PlannedSeq* order = nullptr;  // [kPlannedSeqs], of launches without a plan
   std::byte* workers = nullptr;
   std::int64_t worker_bytes = 0;
   AttentionUnit* units = nullptr;   // [max_units]
@@ -90,12 +90,11 @@ struct AttentionMemory {
 
 /// Enough items: each is one worker's job from its first to its last split.
 template <KVStorage KV>
-void attend_whole_items(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+void attend_whole_items(Cpu& cpu, const AttentionItems<KV>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
                         std::int64_t num_items) noexcept {
   const AttentionFunctions functions = attention_functions<KV>(cpu);
   cpu.parallel_for(num_items, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     const AttentionScratch scratch = memory.worker(launch, worker);
-    AttentionItems<KV> items(args, launch, memory.order);
     for (std::int64_t i = begin; i < end; ++i) {
       const AttentionItem item = items.at(i);
       const MemberTiles members(items, item, 0, item.num_members);
@@ -122,9 +121,9 @@ void attend_whole_items(Cpu& cpu, const PagedAttentionArgs<KV>& args, const Atte
 template <KVStorage KV>
 class AttentionUnits {
  public:
-  AttentionUnits(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+  AttentionUnits(Cpu& cpu, const AttentionItems<KV>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
                  std::int64_t most_rows) noexcept
-      : cpu_(cpu), launch_(launch), memory_(memory), functions_(attention_functions<KV>(cpu)), items_(args, launch, memory.order),
+      : cpu_(cpu), launch_(launch), memory_(memory), functions_(attention_functions<KV>(cpu)), items_(items),
         most_rows_(most_rows), unit_bytes_(AttentionMemory::state_bytes(launch, most_rows)),
         max_units_(std::min(memory.max_units, memory.states_bytes / unit_bytes_)) {}
 
@@ -213,20 +212,30 @@ class AttentionUnits {
   std::int64_t num_units_ = 0;
 };
 
-/// One part of a batch, of at most kPlannedSeqs sequences. Returns the key positions that groups saved.
+/// The work of a plan whose entries are `order`.
 template <KVStorage KV>
-std::int64_t attend_planned(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch,
-                            const AttentionMemory& memory) noexcept {
-  const std::int64_t most_tokens = gains_from_groups<KV>(launch) ? launch.rows / launch.group : 0;
-  const std::int64_t saved_tokens = AttentionGroups<KV>(args, most_tokens, memory.order).plan();
-  const AttentionItems<KV> items(args, launch, memory.order);
-  const std::int64_t num_items = items.count();
+void attend_planned(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+                    const AttentionPlan& plan, const PlannedSeq* order) noexcept {
+  const AttentionItems<KV> items(args, launch, order);
+  const std::int64_t num_items = plan.num_items;
   if (cpu.num_threads() == 1 || num_items >= kItemsPerWorker * cpu.num_threads()) {
-    attend_whole_items(cpu, args, launch, memory, num_items);
+    attend_whole_items(cpu, items, launch, memory, num_items);
   } else {
-    AttentionUnits<KV>(cpu, args, launch, memory, items.most_rows()).attend(num_items);
+    AttentionUnits<KV>(cpu, items, launch, memory, plan.most_rows).attend(num_items);
   }
-  return saved_tokens;
+}
+
+/// The error of scratch that is too small or lies askew, or ok.
+template <KVStorage KV>
+Status check_scratch(const PagedAttentionArgs<KV>& args, const AttentionMemory& memory) noexcept {
+  const auto given = static_cast<std::int64_t>(args.scratch.size());
+  if (given < memory.used_bytes) {
+    return {StatusCode::kCapacity, "paged_attention: scratch is smaller than paged_attention_scratch_bytes()", memory.used_bytes, given};
+  }
+  if (reinterpret_cast<std::uintptr_t>(args.scratch.data()) % kKVAlignment != 0) {
+    return {StatusCode::kInvalidArgument, "paged_attention: scratch must be 64-byte aligned", 0, kKVAlignment};
+  }
+  return {};
 }
 
 }  // namespace detail
@@ -252,6 +261,51 @@ template <KVStorage KV>
   return "pages are copied: the kernel reads other codes or another layout";
 }
 
+/// paged_attention over tables that `validate_tables` accepts.
+template <KVStorage KV>
+[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args, TablesChecked) noexcept {
+  if (const Status status = validate(args); !status.ok()) return status;
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
+  const std::int64_t num_seqs = args.view.tables.num_seqs;
+  if (args.num_tokens == 0 || num_seqs == 0) return {};
+  const detail::AttentionLaunch launch = detail::make_launch(args);
+  const detail::AttentionMemory memory(launch, cpu.num_threads(), args.scratch.data());
+  if (const Status status = detail::check_scratch(args, memory); !status.ok()) return status;
+  std::int64_t saved_tokens = 0;
+  for (std::int64_t first = 0; first < num_seqs; first += detail::kPlannedSeqs) {
+    PagedAttentionArgs<KV> part = args;
+    part.seqs += first;
+    part.view.tables.indptr += first;
+    part.view.tables.kv_lens += first;
+    part.view.tables.num_seqs = std::min(num_seqs - first, detail::kPlannedSeqs);
+    const AttentionPlan plan = detail::plan_attention(part, launch, memory.order);
+    detail::attend_planned(cpu, part, launch, memory, plan, memory.order);
+    saved_tokens += plan.saved_tokens;
+  }
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = saved_tokens;
+  return {};
+}
+
+/// paged_attention with the plan of its step (plan_paged_attention): nothing is planned or looked up in tables before the work begins.
+/// Requires: spans and tables hold what they held when the plan was made.
+template <KVStorage KV>
+[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args, std::span<const std::byte> plan) noexcept {
+  if (const Status status = validate(args); !status.ok()) return status;
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
+  if (args.num_tokens == 0 || args.view.tables.num_seqs == 0) return {};
+  const detail::AttentionLaunch launch = detail::make_launch(args);
+  const detail::AttentionMemory memory(launch, cpu.num_threads(), args.scratch.data());
+  if (const Status status = detail::check_scratch(args, memory); !status.ok()) return status;
+  if (const Status status = detail::check_plan_bytes(plan, args.view.tables.num_seqs); !status.ok()) return status;
+  AttentionPlan head;
+  std::memcpy(&head, plan.data(), sizeof(head));
+  if (const Status status = detail::check_plan(head, args, launch); !status.ok()) return status;
+  const auto* order = reinterpret_cast<const detail::PlannedSeq*>(plan.data() + sizeof(head));
+  detail::attend_planned(cpu, args, launch, memory, head, order);
+  if (args.cascade_tokens != nullptr) *args.cascade_tokens = head.saved_tokens;
+  return {};
+}
+
 /// See PagedAttentionArgs. Needs its scratch.
 ///
 /// Scores and weighted sums take 64 absolute positions at a time, the softmax 32; partial results over 256 are folded in
@@ -261,30 +315,8 @@ template <KVStorage KV>
 /// Threads: one launch at a time per Cpu. Cost: no allocation.
 template <KVStorage KV>
 [[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args) noexcept {
-  if (const Status status = validate(args); !status.ok()) return status;
-  if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
-  if (args.num_tokens == 0) return {};
-  const detail::AttentionLaunch launch = detail::make_launch(args);
-  const detail::AttentionMemory memory(launch, cpu.num_threads(), args.scratch.data());
-  const auto given = static_cast<std::int64_t>(args.scratch.size());
-  if (given < memory.used_bytes) {
-    return {StatusCode::kCapacity, "paged_attention: scratch is smaller than paged_attention_scratch_bytes()", memory.used_bytes, given};
-  }
-  if (reinterpret_cast<std::uintptr_t>(args.scratch.data()) % kKVAlignment != 0) {
-    return {StatusCode::kInvalidArgument, "paged_attention: scratch must be 64-byte aligned", 0, kKVAlignment};
-  }
-  const std::int64_t num_seqs = args.view.tables.num_seqs;
-  std::int64_t saved_tokens = 0;
-  for (std::int64_t first = 0; first < num_seqs; first += detail::kPlannedSeqs) {
-    PagedAttentionArgs<KV> part = args;
-    part.seqs += first;
-    part.view.tables.indptr += first;
-    part.view.tables.kv_lens += first;
-    part.view.tables.num_seqs = std::min(num_seqs - first, detail::kPlannedSeqs);
-    saved_tokens += detail::attend_planned(cpu, part, launch, memory);
-  }
-  if (args.cascade_tokens != nullptr) *args.cascade_tokens = saved_tokens;
-  return {};
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return paged_attention(cpu, args, kTablesChecked);
 }
 
 KVPAGE_END_NAMESPACE

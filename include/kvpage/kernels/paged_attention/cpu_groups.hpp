@@ -13,11 +13,13 @@ namespace detail {
 inline constexpr std::int64_t kPlannedSeqs = 1024;
 
 /// A sequence's place in the order of work. Members of a group stand side by side, behind the first one, which describes the group.
+/// Plain bytes: the entries of a plan.
 struct PlannedSeq {
   std::int32_t seq = 0;
   std::int32_t num_members = 1;    ///< of the group that starts here; 1 = no group
   std::int64_t whole_splits = 0;   ///< leading splits that every row of the sequence sees wholly; 0 = never in a group
   std::int64_t shared_splits = 0;  ///< leading splits whose pages all members share
+  std::int64_t first_item = 0;     ///< index of its first item of work; of a member behind the first one: of the next group's
 };
 
 /// Whether one tile of several sequences is faster than a tile for each. Rows that already use a page often keep the arithmetic
@@ -42,7 +44,7 @@ class AttentionGroups {
   std::int64_t plan() noexcept {
     std::int64_t num_candidates = 0;
     for (std::int64_t s = 0; s < tables_.num_seqs; ++s) {
-      order_[s] = {static_cast<std::int32_t>(s), 1, whole_splits(s), 0};
+      order_[s] = {static_cast<std::int32_t>(s), 1, whole_splits(s), 0, 0};
       num_candidates += order_[s].whole_splits > 0 ? 1 : 0;
     }
     if (num_candidates < 2) return 0;

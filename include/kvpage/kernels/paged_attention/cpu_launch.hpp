@@ -87,16 +87,22 @@ struct AttentionItem {
   std::int64_t kv_head = 0;
 };
 
-/// Walks the items of a launch in order: sequence or group, then tokens, then kv head.
+/// The items of a launch in order: sequence or group, then tokens, then kv head.
 template <KVStorage KV>
 class AttentionItems {
  public:
   AttentionItems(const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const PlannedSeq* order) noexcept
       : args_(&args), order_(order), tokens_(launch.rows / launch.group), group_(launch.group) {}
 
-  std::int64_t count() const noexcept {
+  /// Fills PlannedSeq::first_item of `order`, the one of the constructor. Returns the number of items.
+  std::int64_t number(PlannedSeq* order) const noexcept {
     std::int64_t count = 0;
-    for (std::int64_t p = 0; p < args_->view.tables.num_seqs; p += order_[p].num_members) count += items_of(p);
+    for (std::int64_t p = 0; p < args_->view.tables.num_seqs;) {
+      const std::int64_t end = p + order[p].num_members;
+      order[p].first_item = count;
+      count += items_of(p);
+      while (++p < end) order[p].first_item = count;
+    }
     return count;
   }
 
@@ -111,17 +117,15 @@ class AttentionItems {
     return most * group_;
   }
 
-  /// Item number `index`. Cost: O(1) for the next one of the same cursor, else a walk over the sequences.
-  AttentionItem at(std::int64_t index) noexcept {
-    if (index < first_) place_ = 0, first_ = 0;
-    for (std::int64_t n = items_of(place_); index >= first_ + n; n = items_of(place_)) {
-      first_ += n;
-      place_ += order_[place_].num_members;
-    }
+  /// Item number `index`. Cost: O(log num_seqs).
+  AttentionItem at(std::int64_t index) const noexcept {
+    // The last entry that does not begin behind it: those before with the same number have no items.
+    const PlannedSeq* next = std::upper_bound(order_, order_ + args_->view.tables.num_seqs, index,
+                                              [](std::int64_t i, const PlannedSeq& planned) { return i < planned.first_item; });
+    const PlannedSeq& planned = next[-1];
     const std::int64_t num_kv_heads = args_->view.dims.num_kv_heads;
-    const PlannedSeq& planned = order_[place_];
-    const std::int64_t i = index - first_;
-    const std::int64_t tiles = items_of(place_) / num_kv_heads;
+    const std::int64_t i = index - planned.first_item;
+    const std::int64_t tiles = items_of(&planned - order_) / num_kv_heads;
     // Later tokens see more keys: the largest items come first.
     return {&planned, planned.num_members, planned.shared_splits, (tiles - 1 - i / num_kv_heads) * tokens_, i % num_kv_heads};
   }
@@ -154,8 +158,6 @@ class AttentionItems {
   const PlannedSeq* order_;
   std::int64_t tokens_;
   std::int64_t group_;
-  std::int64_t place_ = 0;
-  std::int64_t first_ = 0;  ///< index of the first item at place_
 };
 
 /// The tiles of members [begin, end) of an item, one below the other.

@@ -47,9 +47,9 @@ void attend_row(const PagedAttentionArgs<KV>& args, std::int64_t s, std::int64_t
 
 }  // namespace detail
 
-/// See PagedAttentionArgs.
+/// paged_attention over tables that `validate_tables` accepts.
 template <KVStorage KV>
-[[nodiscard]] Status paged_attention(const PagedAttentionArgs<KV>& args) noexcept {
+[[nodiscard]] Status paged_attention(const PagedAttentionArgs<KV>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   if (args.num_tokens == 0) return {};
   for (std::int64_t s = 0; s < args.view.tables.num_seqs; ++s) {
@@ -58,6 +58,13 @@ template <KVStorage KV>
     }
   }
   return {};
+}
+
+/// See PagedAttentionArgs.
+template <KVStorage KV>
+[[nodiscard]] Status paged_attention(const PagedAttentionArgs<KV>& args) noexcept {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return paged_attention(args, kTablesChecked);
 }
 
 }  // namespace reference

@@ -1,7 +1,7 @@
 /// \file RopeArgs: rotary position embedding of queries or keys, in place.
 #pragma once
 
-#include <kvpage/base/error.hpp>
+#include <kvpage/base/tables_checked.hpp>
 #include <kvpage/base/types.hpp>
 
 #include <cmath>
@@ -50,7 +50,17 @@ inline constexpr std::int64_t kMaxRotaryDim = 1024;
 inline constexpr std::int64_t kMaxRopePosition = std::int64_t{1} << 27;
 
 namespace detail {
-inline Status validate_positions(const std::int64_t* positions, std::int64_t num_tokens) noexcept {
+/// NaN turns a head into NaN, and magnitude 0 makes every score equal, without a word.
+inline Status validate_magnitude(float magnitude) noexcept {
+  if (magnitude > 0.0f && !std::isinf(magnitude)) return {};
+  return {StatusCode::kInvalidArgument, "rope: magnitude must be finite and > 0"};
+}
+
+inline Status validate_angles(const float* inv_freq, std::int64_t rotary_dim, const std::int64_t* positions,
+                              std::int64_t num_tokens) noexcept {
+  for (std::int64_t i = 0; i < rotary_dim / 2; ++i) {
+    if (!std::isfinite(inv_freq[i])) return {StatusCode::kInvalidArgument, "rope: a frequency is not finite", i, rotary_dim / 2};
+  }
   for (std::int64_t t = 0; t < num_tokens; ++t) {
     if (positions[t] < 0 || positions[t] >= kMaxRopePosition) {
       return {StatusCode::kInvalidArgument, "rope: a position is negative or beyond the limit", positions[t], kMaxRopePosition};
@@ -58,18 +68,9 @@ inline Status validate_positions(const std::int64_t* positions, std::int64_t num
   }
   return {};
 }
-
-/// NaN turns a head into NaN, and magnitude 0 makes every score equal, without a word.
-inline Status validate_rotation(const float* inv_freq, std::int64_t rotary_dim, float magnitude) noexcept {
-  if (!(magnitude > 0.0f) || std::isinf(magnitude)) return {StatusCode::kInvalidArgument, "rope: magnitude must be finite and > 0"};
-  for (std::int64_t i = 0; i < rotary_dim / 2; ++i) {
-    if (!std::isfinite(inv_freq[i])) return {StatusCode::kInvalidArgument, "rope: a frequency is not finite", i, rotary_dim / 2};
-  }
-  return {};
-}
 }  // namespace detail
 
-/// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
+/// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
 inline Status validate(const RopeTableArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
@@ -83,11 +84,16 @@ inline Status validate(const RopeTableArgs& args) noexcept {
   if (args.positions == nullptr || args.inv_freq == nullptr || args.out == nullptr) {
     return invalid("rope_table: positions, inv_freq or out is null", 0, 1);
   }
-  if (const Status status = detail::validate_rotation(args.inv_freq, args.rotary_dim, args.magnitude); !status.ok()) return status;
-  return detail::validate_positions(args.positions, args.num_tokens);
+  return detail::validate_magnitude(args.magnitude);
 }
 
-/// The error of a launch that cannot run, or ok. Cost: O(num_tokens).
+/// The error of the frequencies and positions of a launch that `validate` accepts, or ok. Cost: O(num_tokens + rotary_dim).
+inline Status validate_tables(const RopeTableArgs& args) noexcept {
+  if (args.num_tokens == 0) return {};
+  return detail::validate_angles(args.inv_freq, args.rotary_dim, args.positions, args.num_tokens);
+}
+
+/// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
 inline Status validate(const RopeArgs& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
@@ -104,8 +110,13 @@ inline Status validate(const RopeArgs& args) noexcept {
   if (args.token_stride < args.num_heads * args.head_dim) {
     return invalid("rope: token_stride is smaller than num_heads * head_dim", args.token_stride, args.num_heads * args.head_dim);
   }
-  if (const Status status = detail::validate_rotation(args.inv_freq, args.rotary_dim, args.magnitude); !status.ok()) return status;
-  return detail::validate_positions(args.positions, args.num_tokens);
+  return detail::validate_magnitude(args.magnitude);
+}
+
+/// The error of the frequencies and positions of a launch that `validate` accepts, or ok. Cost: O(num_tokens + rotary_dim).
+inline Status validate_tables(const RopeArgs& args) noexcept {
+  if (args.num_tokens == 0 || args.num_heads == 0) return {};
+  return detail::validate_angles(args.inv_freq, args.rotary_dim, args.positions, args.num_tokens);
 }
 
 KVPAGE_END_NAMESPACE

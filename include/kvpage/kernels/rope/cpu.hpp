@@ -22,8 +22,8 @@ inline void rope_row(std::int64_t position, const float* inv_freq, std::int64_t 
 }
 }  // namespace detail
 
-/// The contract is RopeTableArgs. Errors: a bad shape, pointer or position; then nothing is written.
-inline Status rope_table(Cpu& cpu, const RopeTableArgs& args) {
+/// rope_table of positions and frequencies that `validate_tables` accepts.
+inline Status rope_table(Cpu& cpu, const RopeTableArgs& args, TablesChecked) {
   if (const Status status = validate(args); !status.ok()) return status;
   cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
@@ -33,6 +33,12 @@ inline Status rope_table(Cpu& cpu, const RopeTableArgs& args) {
   return {};
 }
 
+/// The contract is RopeTableArgs. Errors: a bad shape, pointer or position; then nothing is written.
+inline Status rope_table(Cpu& cpu, const RopeTableArgs& args) {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return rope_table(cpu, args, kTablesChecked);
+}
+
 /// Rotates tokens on the calling thread: for an epilogue of another kernel.
 class RopeTokens {
  public:
@@ -40,7 +46,7 @@ class RopeTokens {
       : rotate_(pairing == RopePairing::kHalf ? cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_half_token)})
                                               : cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_adjacent_token)})) {}
 
-  /// Tokens [begin, end) of a launch that `validate` accepts, with the pairing of the constructor.
+  /// Tokens [begin, end) of a launch that `validate_launch` accepts, with the pairing of the constructor.
   void operator()(const RopeArgs& args, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t num_pairs = args.rotary_dim / 2;
     float own[kMaxRotaryDim];
@@ -57,12 +63,18 @@ class RopeTokens {
   Rotate rotate_;
 };
 
-/// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
-inline Status rope(Cpu& cpu, const RopeArgs& args) {
+/// rope of positions and frequencies that `validate_tables` accepts.
+inline Status rope(Cpu& cpu, const RopeArgs& args, TablesChecked) {
   if (const Status status = validate(args); !status.ok() || args.num_heads == 0) return status;
   const RopeTokens rotate(cpu, args.pairing);
   cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) { rotate(args, begin, end); });
   return {};
+}
+
+/// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
+inline Status rope(Cpu& cpu, const RopeArgs& args) {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return rope(cpu, args, kTablesChecked);
 }
 
 KVPAGE_END_NAMESPACE

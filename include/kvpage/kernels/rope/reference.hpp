@@ -8,8 +8,8 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace reference {
 
-/// Obvious loops in double; the contract is RopeArgs.
-inline Status rope(const RopeArgs& args) {
+/// rope of positions and frequencies that `validate_tables` accepts.
+inline Status rope(const RopeArgs& args, TablesChecked) {
   if (const Status status = validate(args); !status.ok()) return status;
   const std::int64_t num_pairs = args.rotary_dim / 2;
   for (std::int64_t t = 0; t < args.num_tokens; ++t) {
@@ -29,6 +29,12 @@ inline Status rope(const RopeArgs& args) {
     }
   }
   return {};
+}
+
+/// Obvious loops in double; the contract is RopeArgs.
+inline Status rope(const RopeArgs& args) {
+  if (const Status status = validate_launch(args); !status.ok()) return status;
+  return rope(args, kTablesChecked);
 }
 
 }  // namespace reference
