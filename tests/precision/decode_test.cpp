@@ -78,6 +78,11 @@ TEST_CASE("precision.list.names_are_unique_and_facts_agree_with_the_codes", "[pr
     CHECK(static_cast<double>(P::kMaxFinite) == kvpage_test::finite_values(kFormat).back());
     CHECK(static_cast<double>(P::kTolerance) == std::ldexp(1.0, -1 - kFormat.mantissa_bits));
     CHECK(P::kBits == 1 + kFormat.exponent_bits + kFormat.mantissa_bits);
+    CHECK(P::kShape.exponent_bits == kFormat.exponent_bits);
+    CHECK(P::kShape.mantissa_bits == kFormat.mantissa_bits);
+    CHECK(P::kShape.bias() == kFormat.bias);
+    CHECK(P::kShape.has_infinity() == kFormat.has_infinity);
+    CHECK((P::kShape.range == FloatRange::kInfinity) == kFormat.overflow_to_infinity);
     CHECK_FALSE(P::kIsCode);
   });
 }

@@ -12,9 +12,9 @@ KVPAGE_BEGIN_NAMESPACE
 inline constexpr std::int64_t kKeyBiasPageTokens = 32;
 
 /// A key is R_p (W x + b). The bias b can be a hundred times larger than the rest, and would eat the codes of a quantised
-/// key. So codecs that quantise keys store k_p - R_mid b, with b turned to the middle (32 j + 15.5) of the page of position
-/// p, and attention adds q . R_mid b once per query, head and page. It depends on absolute positions only, so shared
-/// prefixes stay exact. Plain float formats ignore it.
+/// key, and the few bits of mantissa of a small float. So codecs of 8 bits or fewer store k_p - R_mid b, with b turned to the
+/// middle (32 j + 15.5) of the page of position p, and attention adds q . R_mid b once per query, head and page. It depends on
+/// absolute positions only, so shared prefixes stay exact. Floats of 16 and more bits ignore it.
 ///
 /// `bias` nullptr = the model has none.
 struct KeyBias {

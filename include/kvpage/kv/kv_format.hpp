@@ -109,8 +109,9 @@ concept KVStorage = KVFormat<typename T::Format> && KVLayout<typename T::Layout>
   { T::layer_map(dims) } -> std::same_as<KVLayerMap>;
 };
 
-/// True when KV stores keys without the model's key bias (see key_bias.hpp): formats that quantise keys.
+/// True when KV stores keys without the model's key bias (see key_bias.hpp): formats that quantise keys, and floats of so few bits
+/// that the bias would leave none for the rest of the key.
 template <KVStorage KV>
-inline constexpr bool takes_out_key_bias = KV::Key::kRotated;
+inline constexpr bool takes_out_key_bias = KV::Key::kRotated || KV::Key::kBits <= 8;
 
 KVPAGE_END_NAMESPACE

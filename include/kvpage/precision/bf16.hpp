@@ -13,6 +13,7 @@ struct BF16 {
   static constexpr std::string_view kName = "bf16";
   static constexpr int kBits = 16;
   static constexpr bool kIsCode = false;
+  static constexpr FloatShape kShape{8, 7};
   static constexpr float kMaxFinite = 0x1.fep127f;
   static constexpr float kTolerance = 0x1p-8f;
 

@@ -13,6 +13,7 @@ struct F16 {
   static constexpr std::string_view kName = "f16";
   static constexpr int kBits = 16;
   static constexpr bool kIsCode = false;
+  static constexpr FloatShape kShape{5, 10};
   static constexpr float kMaxFinite = 65504.0f;
   static constexpr float kTolerance = 0x1p-11f;
 

@@ -12,6 +12,7 @@ struct F32 {
   static constexpr std::string_view kName = "f32";
   static constexpr int kBits = 32;
   static constexpr bool kIsCode = false;
+  static constexpr FloatShape kShape{8, 23};
   static constexpr float kMaxFinite = 0x1.fffffep127f;
   static constexpr float kTolerance = 0.0f;
 

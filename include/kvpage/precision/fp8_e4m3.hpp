@@ -14,6 +14,7 @@ struct Fp8E4M3 {
   static constexpr std::string_view kName = "fp8_e4m3";
   static constexpr int kBits = 8;
   static constexpr bool kIsCode = false;
+  static constexpr FloatShape kShape{4, 3, FloatRange::kSaturateOneNan};
   static constexpr float kMaxFinite = 448.0f;
   static constexpr float kTolerance = 0x1p-4f;
 
@@ -21,7 +22,7 @@ struct Fp8E4M3 {
   KVPAGE_HD static constexpr Storage encode(float value) noexcept { return static_cast<Storage>(Codec::encode(value)); }
 
  private:
-  using Codec = Minifloat<4, 3, MinifloatRange::kSaturateOneNan>;
+  using Codec = Minifloat<kShape.exponent_bits, kShape.mantissa_bits, kShape.range>;
 };
 static_assert(Precision<Fp8E4M3>);
 

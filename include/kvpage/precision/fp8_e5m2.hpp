@@ -14,6 +14,7 @@ struct Fp8E5M2 {
   static constexpr std::string_view kName = "fp8_e5m2";
   static constexpr int kBits = 8;
   static constexpr bool kIsCode = false;
+  static constexpr FloatShape kShape{5, 2, FloatRange::kSaturate};
   static constexpr float kMaxFinite = 57344.0f;
   static constexpr float kTolerance = 0x1p-3f;
 
@@ -21,7 +22,7 @@ struct Fp8E5M2 {
   KVPAGE_HD static constexpr Storage encode(float value) noexcept { return static_cast<Storage>(Codec::encode(value)); }
 
  private:
-  using Codec = Minifloat<5, 2, MinifloatRange::kSaturate>;
+  using Codec = Minifloat<kShape.exponent_bits, kShape.mantissa_bits, kShape.range>;
 };
 static_assert(Precision<Fp8E5M2>);
 

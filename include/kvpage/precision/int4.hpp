@@ -15,6 +15,7 @@ struct Int4 {
   static constexpr std::string_view kName = "int4";
   static constexpr int kBits = 4;
   static constexpr bool kIsCode = true;
+  static constexpr FloatShape kShape{};
   static constexpr float kMaxFinite = 7.0f;
   static constexpr float kTolerance = 0.5f;
 

@@ -13,6 +13,7 @@ struct Int8 {
   static constexpr std::string_view kName = "int8";
   static constexpr int kBits = 8;
   static constexpr bool kIsCode = true;
+  static constexpr FloatShape kShape{};
   static constexpr float kMaxFinite = 127.0f;
   static constexpr float kTolerance = 0.5f;
 

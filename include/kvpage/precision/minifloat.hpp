@@ -1,7 +1,7 @@
 /// \file Codec of the small IEEE-like floats (sign, exponent, mantissa), shared by precisions and weight formats.
 #pragma once
 
-#include <kvpage/base/config.hpp>
+#include <kvpage/precision/float_shape.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -25,16 +25,9 @@ KVPAGE_HD constexpr std::uint32_t select_bits(bool condition, std::uint32_t yes,
 }
 }  // namespace detail
 
-/// What the codes with all exponent bits set mean, and where a value beyond the range goes.
-enum class MinifloatRange : std::uint8_t {
-  kInfinity,         ///< IEEE: infinity and NaN; overflow rounds to infinity
-  kSaturate,         ///< infinity and NaN exist, but overflow and infinity become the largest finite value
-  kSaturateOneNan,   ///< "fn": only all ones is NaN, the rest are numbers; overflow and infinity become the largest finite value
-};
-
 /// A float of 1 + ExponentBits + MantissaBits bits with the IEEE bias 2^(ExponentBits-1) - 1 and gradual underflow.
 /// Source: IEEE 754-2019 section 3; OCP 8-bit Floating Point Specification 1.0 (the saturating rules are its SAT mode).
-template <int ExponentBits, int MantissaBits, MinifloatRange Range>
+template <int ExponentBits, int MantissaBits, FloatRange Range>
 struct Minifloat {
   static_assert(ExponentBits >= 2 && ExponentBits <= 7, "an exponent as wide as the float's own needs no codec");
   static_assert(MantissaBits >= 1 && 1 + ExponentBits + MantissaBits <= 16, "codes fit 16 bits");
@@ -44,7 +37,7 @@ struct Minifloat {
   static constexpr std::uint32_t kAllOnes = kSignBit - 1;
   /// First code whose exponent bits are all set.
   static constexpr std::uint32_t kTopExponent = kAllOnes & ~((1u << MantissaBits) - 1);
-  static constexpr std::uint32_t kLargestFinite = Range == MinifloatRange::kSaturateOneNan ? kAllOnes - 1 : kTopExponent - 1;
+  static constexpr std::uint32_t kLargestFinite = Range == FloatRange::kSaturateOneNan ? kAllOnes - 1 : kTopExponent - 1;
   static constexpr std::uint32_t kQuietBit = 1u << (MantissaBits - 1);
 
   /// The value of a code, exact. NaN keeps its sign and payload.
@@ -70,7 +63,7 @@ struct Minifloat {
 
  private:
   KVPAGE_HD static constexpr std::uint32_t encode_nan(std::uint32_t magnitude) noexcept {
-    if constexpr (Range == MinifloatRange::kSaturateOneNan) return kAllOnes;
+    if constexpr (Range == FloatRange::kSaturateOneNan) return kAllOnes;
     return kTopExponent | kQuietBit | ((magnitude & 0x007F'FFFFu) >> (23 - MantissaBits));
   }
 
@@ -85,14 +78,14 @@ struct Minifloat {
     const std::uint32_t rounded = magnitude + ((1u << (kDropped - 1)) - 1) + odd;
     const std::uint32_t normal = (rounded >> kDropped) - (static_cast<std::uint32_t>(127 - kBias) << MantissaBits);
 
-    constexpr std::uint32_t kOverflow = Range == MinifloatRange::kInfinity ? kTopExponent : kLargestFinite;
+    constexpr std::uint32_t kOverflow = Range == FloatRange::kInfinity ? kTopExponent : kLargestFinite;
     const std::uint32_t code = detail::select_bits(magnitude < kLeastNormal, subnormal, normal);
     return detail::select_bits(code > kLargestFinite, kOverflow, code);
   }
 };
 
 /// The 16-bit IEEE format: 5 exponent bits, 10 mantissa bits. Scales inside weight blocks and KV pages are stored in it.
-using HalfCodec = Minifloat<5, 10, MinifloatRange::kInfinity>;
+using HalfCodec = Minifloat<5, 10, FloatRange::kInfinity>;
 
 /// Value of a 16-bit IEEE code. Takes exactly 16 bits: a float or a wider integer passed by mistake does not compile.
 KVPAGE_HD constexpr float decode_half(std::same_as<std::uint16_t> auto code) noexcept { return HalfCodec::decode(code); }

@@ -1,7 +1,7 @@
 /// \file Precision: what an element type of activations and KV pages must offer.
 #pragma once
 
-#include <kvpage/base/config.hpp>
+#include <kvpage/precision/float_shape.hpp>
 
 #include <concepts>
 #include <string_view>
@@ -16,6 +16,7 @@ KVPAGE_BEGIN_NAMESPACE
 ///  - `kBits`: bits per element in packed memory (4 = two elements per byte, the low nibble is the even index);
 ///  - `kName`: the name users type, unique among the precisions;
 ///  - `kIsCode`: false = codes are values; true = codes are integers that a quantiser multiplies by its own scale;
+///  - `kShape`: the FloatShape of the codes; empty for integers. Kernels take what it says for true, and read codes by whole lanes;
 ///  - `kMaxFinite`: the largest finite value that decodes from a code;
 ///  - `kTolerance`: the largest error of one `encode`: relative for values in the normal range, absolute for integer codes;
 ///  - `decode(Storage) -> float` and `encode(float) -> Storage`, constexpr, host and device, bit-exact with the hardware format.
@@ -31,7 +32,10 @@ concept Precision = std::is_empty_v<P> && std::is_trivially_copyable_v<typename 
                       requires std::same_as<decltype(P::kIsCode), const bool>;
                       requires std::same_as<decltype(P::kMaxFinite), const float>;
                       requires std::same_as<decltype(P::kTolerance), const float>;
+                      requires std::same_as<decltype(P::kShape), const FloatShape>;
                       requires P::kBits > 0 && P::kBits <= 32;
+                      requires(P::kIsCode ? P::kShape == FloatShape{}
+                                          : P::kShape.bits() == P::kBits && P::kShape.max_finite() == static_cast<double>(P::kMaxFinite));
                     };
 
 KVPAGE_END_NAMESPACE

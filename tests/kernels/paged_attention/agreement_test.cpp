@@ -145,19 +145,23 @@ TEST_CASE("paged_attention.key_bias.large_biases_cost_no_accuracy", "[paged_atte
     add_turned_bias(problem);
     problem.scale = 0.002f;  // scores of a few units, as a trained model has
     const AttentionResult dense = dense_attention(problem, exact_kv(problem));
-    const AttentionResult with_bias = storage("int8").run(problem, {});
-    require_near(with_bias, storage("int8").run(problem, {.reference = true}), error_bound(problem));
-    AttentionProblem blind = problem;
-    blind.key_bias.clear();
-    const AttentionResult without = storage("int8").run(blind, {});
-    double error = 0.0;
-    double blind_error = 0.0;
-    for (std::size_t i = 0; i < dense.lse.size(); ++i) {
-      error += static_cast<double>(std::fabs(with_bias.lse[i] - dense.lse[i]));
-      blind_error += static_cast<double>(std::fabs(without.lse[i] - dense.lse[i]));
+    for (const char* format : {"int8", "fp8"}) {
+      for (const float key_scale : {1.0f, 0.75f}) {
+        const AttentionResult with_bias = storage(format).run(problem, {.key_scale = key_scale});
+        require_near(with_bias, storage(format).run(problem, {.reference = true, .key_scale = key_scale}), error_bound(problem));
+        AttentionProblem blind = problem;
+        blind.key_bias.clear();
+        const AttentionResult without = storage(format).run(blind, {.key_scale = key_scale});
+        double error = 0.0;
+        double blind_error = 0.0;
+        for (std::size_t i = 0; i < dense.lse.size(); ++i) {
+          error += static_cast<double>(std::fabs(with_bias.lse[i] - dense.lse[i]));
+          blind_error += static_cast<double>(std::fabs(without.lse[i] - dense.lse[i]));
+        }
+        INFO(format << ", key scale " << key_scale << ": error " << error << ", without the bias " << blind_error);
+        CHECK(error < 0.2 * blind_error);
+      }
     }
-    INFO("error " << error << ", without the bias " << blind_error);
-    CHECK(error < 0.2 * blind_error);
   }
 }
 

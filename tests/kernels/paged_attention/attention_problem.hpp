@@ -67,6 +67,7 @@ struct RunOptions {
   std::int64_t chunk = 0;           ///< tokens per sequence and launch, 0 = all; keys are appended chunk by chunk
   bool free_behind_window = false;  ///< pages that no row can see any more leave the table and are poisoned
   std::int64_t scratch_missing = 0; ///< bytes fewer than needed
+  float key_scale = 1.0f;           ///< the view's
   bool share_pages = false;         ///< whole pages of a common prefix are the same pages
   std::int64_t* cascade_tokens = nullptr;  ///< set to the last launch's
 };

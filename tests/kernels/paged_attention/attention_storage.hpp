@@ -105,6 +105,7 @@ class AttentionRun {
     }
     AppendKvArgs<KV> args;
     args.view = pool_.view(1);
+    args.view.key_scale = options_.key_scale;
     args.k = problem_.kv[s].k.data() + begin * problem_.kv_row();
     args.v = problem_.kv[s].v.data() + begin * problem_.kv_row();
     args.k_stride = args.v_stride = problem_.kv_row();
@@ -182,6 +183,7 @@ class AttentionRun {
     args.num_q_heads = problem_.num_q_heads;
     args.seqs = seqs.data();
     args.view = pool_.view(1, {indptr_.data(), block_ids_.data(), kv_lens.data(), static_cast<std::int64_t>(seqs.size())});
+    args.view.key_scale = options_.key_scale;
     args.scale = problem_.scale;
     args.window = problem_.window;
     args.softcap = problem_.softcap;

@@ -23,7 +23,7 @@ struct AppendKvArgs {
   const KVSlot* slots = nullptr;  // [num_tokens]
   std::int64_t num_tokens = 0;
   const std::int64_t* positions = nullptr;  // [num_tokens], only read with a key bias
-  KeyBias key_bias{};                       ///< ignored by formats that store plain floats
+  KeyBias key_bias{};                       ///< ignored by formats of more than 8 bits
 };
 
 namespace detail {

@@ -18,11 +18,11 @@ namespace detail {
 /// Writes x[i] / divisor, i < count, as an IEEE half to out[i * stride].
 using StoreHalves = void (*)(const float* x, std::int64_t count, float divisor, std::uint16_t* out, std::int64_t stride);
 
-/// Codecs of plain IEEE halves, whoever wrote them: 16 bits and this largest number make no other format.
+/// Codecs of plain IEEE halves, whoever wrote them; overflow must become infinity, as the processor has it.
 template <class C>
 inline constexpr bool kStoresHalves = false;
 template <class P>
-  requires(std::is_same_v<typename P::Storage, std::uint16_t> && P::kMaxFinite == 65504.0f)
+  requires(P::kShape == FloatShape{.exponent_bits = 5, .mantissa_bits = 10})
 inline constexpr bool kStoresHalves<PlainCodec<P>> = true;
 
 /// Codecs whose codes are floats, one per dim and without parameters.

@@ -25,9 +25,9 @@ inline void score_bias(const AttentionLaunch& launch, const AttentionTile& tile,
   for (std::int64_t r = 0; r < num_rows; ++r) {
     FloatLanes sum = zero();
     for (std::int64_t d = 0; d < launch.padded_dim; d += 16) {
-      sum = fma(load(scratch.scaled_q + r * launch.padded_dim + d), load(turned + d), sum);
+      sum = fma(load(scratch.query_rows + r * launch.padded_dim + d), load(turned + d), sum);
     }
-    scratch.bias_score[r] = reduce_add(sum);
+    scratch.bias_score[r] = reduce_add(sum) * launch.bias_scale;
   }
 }
 

@@ -49,6 +49,7 @@ AttentionLaunch make_launch(const KVDims& dims, std::int64_t num_q_heads) noexce
   launch.padded_dim = attention_padded_dim<KV>(dims.head_dim);
   launch.group = num_q_heads / dims.num_kv_heads;
   launch.rows = tile_tokens(launch.padded_dim, launch.group) * launch.group;
+  launch.keeps_query_rows = takes_out_key_bias<KV> && !kIntegerDots<KernelKey<typename KV::Key>>;
   launch.staged = !reads_in_place<KV>(dims);
   launch.stage_map = stage_map<KernelKey<typename KV::Key>, KernelValue<typename KV::Value>>(launch.padded_dim);
   launch.stage_bytes = launch.staged ? launch.stage_map.layer_bytes : 0;
@@ -69,6 +70,7 @@ AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
   launch.out_stride = args.out_stride;
   launch.lse_stride = args.num_q_heads;
   launch.score_scale = static_cast<float>(static_cast<double>(args.scale) * key_scale * kLog2E);
+  launch.bias_scale = static_cast<float>(1.0 / key_scale);
   launch.value_scale = kReadsValues<Value> ? args.view.value_scale * kLoadedUnit<Value> : 1.0f;
   launch.softcap = static_cast<float>(static_cast<double>(args.softcap) * kLog2E);
   launch.window = args.window;

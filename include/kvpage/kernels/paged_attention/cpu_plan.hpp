@@ -77,53 +77,26 @@ constexpr bool has_signed_bytes() noexcept {
 template <class C>
 inline constexpr bool kIntegerSums = kScaledVectors<C> && has_signed_bytes<C>();
 
-/// Formats that the processor converts itself, known by what their codes mean: a user's own type with these codes counts too.
+/// What a plain codec's precision says of its codes; empty for other codecs. A user's own precision counts as a shipped one.
 template <class C>
-constexpr bool decodes_like_half() noexcept {
-  if constexpr (std::is_same_v<typename C::Code, std::uint16_t>) {
-    return C::decode(std::uint16_t{0x3C00}, nullptr, 0) == 1.0f && C::decode(std::uint16_t{0x4248}, nullptr, 0) == 3.140625f &&
-           C::decode(std::uint16_t{1}, nullptr, 0) == 0x1p-24f && C::decode(std::uint16_t{0xFBFF}, nullptr, 0) == -65504.0f;
-  }
-  return false;
-}
+inline constexpr FloatShape kCodeShape{};
+template <class P>
+inline constexpr FloatShape kCodeShape<PlainCodec<P>> = P::kShape;
+
+/// Formats that the processor converts itself.
 template <class C>
-constexpr bool decodes_like_upper_half() noexcept {
-  if constexpr (std::is_same_v<typename C::Code, std::uint16_t>) {
-    return C::decode(std::uint16_t{0x3F80}, nullptr, 0) == 1.0f && C::decode(std::uint16_t{0x4049}, nullptr, 0) == 3.140625f &&
-           C::decode(std::uint16_t{0xFF7F}, nullptr, 0) == -0x1.fep127f;
-  }
-  return false;
-}
+inline constexpr bool kCodesAreHalf = kCodeShape<C>.decodes_like({.exponent_bits = 5, .mantissa_bits = 10});
 template <class C>
-inline constexpr bool kCodesAreHalf = decodes_like_half<C>();
-template <class C>
-inline constexpr bool kCodesAreUpperHalf = decodes_like_upper_half<C>();
+inline constexpr bool kCodesAreUpperHalf = kCodeShape<C>.decodes_like({.exponent_bits = 8, .mantissa_bits = 7});
 
 /// Exponent bits of an 8-bit float that the lanes widen (load_small_float); 0 = the codes are something else.
-template <class C>
-constexpr int find_small_exponent_bits() noexcept {
-  if constexpr (std::is_same_v<typename C::Code, std::uint8_t> && C::kBits == 8 && IsPlainCodec<C>::value) {
-    const auto equals = [](std::uint8_t code, float value) {
-      const float decoded = C::decode(code, nullptr, 0);
-      return decoded != decoded ? value != value : detail::float_to_bits(decoded) == detail::float_to_bits(value);
-    };
-    bool five = true;
-    bool four = true;
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      const auto code = static_cast<std::uint8_t>(i);
-      const std::uint32_t magnitude = code & 0x7Fu;
-      const std::uint32_t half = (code & 0x80u) << 8 | magnitude << 7 | (magnitude == 0x7Fu ? 0x4000u : 0u);
-      five = five && equals(code, decode_half(static_cast<std::uint16_t>(i << 8)));
-      const float value = decode_half(static_cast<std::uint16_t>(half));
-      // No product with NaN: clang takes none as a constant.
-      four = four && equals(code, magnitude == 0x7Fu ? value : 0x1p8f * value);
-    }
-    return five ? 5 : (four ? 4 : 0);
-  }
+constexpr int small_exponent_bits(const FloatShape& shape) noexcept {
+  if (shape.decodes_like({.exponent_bits = 5, .mantissa_bits = 2})) return 5;
+  if (shape.decodes_like({.exponent_bits = 4, .mantissa_bits = 3, .range = FloatRange::kSaturateOneNan})) return 4;
   return 0;
 }
 template <class C>
-inline constexpr int kSmallExponentBits = find_small_exponent_bits<C>();
+inline constexpr int kSmallExponentBits = small_exponent_bits(kCodeShape<C>);
 
 /// What a plain value is more than what load_plain makes of its code. A power of two: as part of the scale it changes no bit.
 template <class C>
@@ -199,10 +172,12 @@ struct AttentionLaunch {
   std::int64_t value_stride = 0;      ///< bytes from one token's value to the next
   std::int64_t param_stride = 0;      ///< parameters from one kind to the next
   float score_scale = 1.0f;           ///< softmax scale, the keys' tensor scale and log2(e)
+  float bias_scale = 1.0f;            ///< takes what only keys have out of score_scale: 1 / (the keys' tensor scale * kLoadedUnit)
   float value_scale = 1.0f;
   float softcap = 0.0f;               ///< times log2(e)
   std::int64_t window = 0;
   KeyBias key_bias{};
+  bool keeps_query_rows = false;      ///< scaled_q is by tile, and the bias is scored by rows
   bool staged = false;  ///< pages are not in the kernel's order: each pair of steps is copied into it first
   /// Copies positions [begin, end) of a pair of steps to `page`, in the kernel's order. Only called when staged.
   void (*stage)(const void* view, const AttentionTile& tile, std::int64_t begin, std::int64_t end, std::byte* page) = nullptr;
@@ -219,6 +194,7 @@ struct AttentionScratch {
   std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
   float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
   float* scores = nullptr;             // [rows, 64], of the current pair of steps; then its weights
+  float* query_rows = nullptr;         // [rows, padded_dim], the scaled queries for the keys' bias: scaled_q, or a copy where that is by tile
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
   float* value_params = nullptr;       // [2 * groups, 64]
@@ -250,6 +226,8 @@ class AttentionCarver {
     const std::int64_t elements = launch.rows * launch.padded_dim;
     const std::int64_t groups = ceil_div(launch.padded_dim, 32);  // a codec's are as large or larger
     take(scratch.scaled_q, elements);
+    scratch.query_rows = scratch.scaled_q;
+    if (launch.keeps_query_rows) take(scratch.query_rows, elements);
     take(scratch.q_codes, 2 * elements);
     take(scratch.q_scale, launch.rows);
     take(scratch.q_start, 2 * launch.rows * groups);

@@ -65,6 +65,10 @@ inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& 
     float* scaled = scratch.scaled_q + (kIntegerDots<Key> ? row * launch.padded_dim : place.begin * launch.padded_dim + row - place.begin);
     for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d * stride] = q[d] * launch.score_scale;
     for (std::int64_t d = launch.head_dim; d < launch.padded_dim; ++d) scaled[d * stride] = 0.0f;
+    if (launch.keeps_query_rows && launch.key_bias.bias != nullptr) {
+      float* whole = scratch.query_rows + row * launch.padded_dim;
+      for (std::int64_t d = 0; d < launch.padded_dim; ++d) whole[d] = scaled[d * stride];
+    }
     if constexpr (kIntegerDots<Key>) {
       float* rotated = scratch.turned_bias;
       for (std::int64_t d = 0; d < launch.padded_dim; d += 16) store(rotated + d, load(scaled + d));
