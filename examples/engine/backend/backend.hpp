@@ -44,7 +44,8 @@ using FetchCallback = std::function<std::span<const std::byte>(std::span<const s
 /// Operations:
 ///  - `prepare(RowsArgs, input)`: activations in the form that `matmul` reads, once for all matrices that share them;
 ///  - `matmul(MatmulArgs)`, `embedding(LookupArgs)`; the rest takes the args of the kernel it is named after. `append_kv`,
-///    `paged_attention` and `copy_blocks` take any `KV<Format>`.
+///    `paged_attention` and `copy_blocks` take any `KV<Format>`. What is in tables (ids, lengths, slots, positions) was checked once for
+///    the step, on the host (`validate_tables`): an operation need not look.
 ///
 /// What a backend may have besides, faster than its parts or to say more of itself, is found by `requires`: see backend_traits.hpp for the
 /// members and launcher.hpp for what is done without them.

@@ -106,25 +106,36 @@ class CpuBackend : public HostMemory {
 
   Status embedding(const LookupArgs<Weight>& args) {
     return kvpage::embedding(*cpu_, {.table = *args.table, .tokens = args.tokens, .num_tokens = args.num_tokens, .scale = args.scale,
-                                     .out = args.out, .out_stride = args.table->cols});
+                                     .out = args.out, .out_stride = args.table->cols}, kTablesChecked);
   }
   Status rms_norm(const RmsNormArgs& args) { return kvpage::rms_norm(*cpu_, args); }
-  Status rope_table(const RopeTableArgs& args) { return kvpage::rope_table(*cpu_, args); }
-  Status rope(const RopeArgs& args) { return kvpage::rope(*cpu_, args); }
+  Status rope_table(const RopeTableArgs& args) { return kvpage::rope_table(*cpu_, args, kTablesChecked); }
+  Status rope(const RopeArgs& args) { return kvpage::rope(*cpu_, args, kTablesChecked); }
   Status glu(const GluArgs& args) { return kvpage::glu(*cpu_, args); }
   Status soft_cap(const SoftCapArgs& args) { return kvpage::soft_cap(*cpu_, args); }
   template <KVStorage KV>
   Status append_kv(const AppendKvArgs<KV>& args) {
-    return kvpage::append_kv(*cpu_, args);
+    return kvpage::append_kv(*cpu_, args, kTablesChecked);
   }
   template <KVStorage KV>
   Status paged_attention(PagedAttentionArgs<KV> args) {
     args.scratch = aligned_scratch(paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads));
-    return kvpage::paged_attention(*cpu_, args);
+    return kvpage::paged_attention(*cpu_, args, kTablesChecked);
+  }
+  /// Fills `plan` for the launches of a step in one cache group.
+  template <KVStorage KV>
+  Status plan_attention(const PagedAttentionArgs<KV>& args, std::vector<std::byte>& plan) {
+    plan.resize(static_cast<std::size_t>(paged_attention_plan_bytes(args.view.tables.num_seqs)));
+    return plan_paged_attention(args, plan, kTablesChecked);
+  }
+  template <KVStorage KV>
+  Status paged_attention(PagedAttentionArgs<KV> args, std::span<const std::byte> plan) {
+    args.scratch = aligned_scratch(paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads));
+    return kvpage::paged_attention(*cpu_, args, plan);
   }
   template <KVStorage KV>
   Status copy_blocks(const CopyBlocksArgs<KV>& args) {
-    return kvpage::copy_blocks(*cpu_, args);
+    return kvpage::copy_blocks(*cpu_, args, kTablesChecked);
   }
 
  private:

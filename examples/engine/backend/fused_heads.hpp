@@ -18,15 +18,15 @@ class FusedHeads {
   FusedHeads(const Cpu& cpu, const HeadsArgs<Weight, Input, KV>& args)
       : args_(args), norm_(cpu), rotate_(cpu, args.ropes[kQueries].pairing), append_(cpu) {}
 
-  /// The error of what is done to heads, or ok.
+  /// The error of what is done to heads, or ok. Tables were checked.
   Status validate() const {
     for (const RmsNormArgs& norm : args_.norms) {
       if (const Status status = kvpage::validate(norm); !status.ok()) return status;
     }
     for (const RopeArgs& rope : args_.ropes) {
-      if (const Status status = validate_launch(rope); !status.ok()) return status;
+      if (const Status status = kvpage::validate(rope); !status.ok()) return status;
     }
-    return validate_launch(args_.append);
+    return kvpage::validate(args_.append);
   }
 
   void operator()(const GemmHead& head) const {

@@ -42,9 +42,20 @@ class Launcher {
   void copy_blocks(const CopyBlocksArgs<KV>& args) {
     run([&] { return backend_.copy_blocks(args); });
   }
+
+  /// What launches of a step in one cache group share, decided once: plain bytes. A backend without this operation decides in each launch.
   template <KVStorage KV>
-  void paged_attention(const PagedAttentionArgs<KV>& args) {
-    run([&] { return backend_.paged_attention(args); });
+  void plan_attention(const PagedAttentionArgs<KV>& args, std::vector<std::byte>& plan) {
+    if constexpr (requires { backend_.plan_attention(args, plan); }) run([&] { return backend_.plan_attention(args, plan); });
+  }
+  /// Requires: `plan` is of this step and cache group.
+  template <KVStorage KV>
+  void paged_attention(const PagedAttentionArgs<KV>& args, std::span<const std::byte> plan) {
+    if constexpr (requires { backend_.paged_attention(args, plan); }) {
+      run([&] { return backend_.paged_attention(args, plan); });
+    } else {
+      run([&] { return backend_.paged_attention(args); });
+    }
   }
 
   /// Cosines and sines of a step's positions for `rope`. A backend without this operation computes them where it needs them.

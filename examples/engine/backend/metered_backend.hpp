@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kvpage::engine {
 
@@ -86,13 +87,20 @@ class MeteredBackend {
     return meter_.time(StepOperation::kAppend, [&] { return inner_.append_kv(args); }, [&] { return append_cost(args); });
   }
   template <KVStorage Storage>
-  Status paged_attention(PagedAttentionArgs<Storage> args) {
-    std::int64_t shared_tokens = 0;
-    args.cascade_tokens = &shared_tokens;
-    const Status status = meter_.time(
-        StepOperation::kAttention, [&] { return inner_.paged_attention(args); }, [&] { return attention_cost(args, meter_.plan()); });
-    meter_.stats().add_attention(shared_tokens);
-    return status;
+  Status paged_attention(const PagedAttentionArgs<Storage>& args) {
+    return attend(args, [&](const auto& with) { return inner_.paged_attention(with); });
+  }
+  template <KVStorage Storage>
+  Status plan_attention(const PagedAttentionArgs<Storage>& args, std::vector<std::byte>& plan)
+    requires requires(B& b) { b.plan_attention(args, plan); }
+  {
+    return inner_.plan_attention(args, plan);
+  }
+  template <KVStorage Storage>
+  Status paged_attention(const PagedAttentionArgs<Storage>& args, std::span<const std::byte> plan)
+    requires requires(B& b) { b.paged_attention(args, plan); }
+  {
+    return attend(args, [&](const auto& with) { return inner_.paged_attention(with, plan); });
   }
   template <KVStorage Storage>
   Status copy_blocks(const CopyBlocksArgs<Storage>& args) {
@@ -164,6 +172,16 @@ class MeteredBackend {
   }
 
  private:
+  template <KVStorage Storage, class Launch>
+  Status attend(PagedAttentionArgs<Storage> args, const Launch& launch) {
+    std::int64_t shared_tokens = 0;
+    args.cascade_tokens = &shared_tokens;
+    const Status status = meter_.time(
+        StepOperation::kAttention, [&] { return launch(args); }, [&] { return attention_cost(args, meter_.plan()); });
+    meter_.stats().add_attention(shared_tokens);
+    return status;
+  }
+
   OperationCost products_cost(const auto& products) const {
     OperationCost cost;
     for (const auto& product : products) cost += matmul_cost<B>(*product.weight, product.input->num_rows(), false);

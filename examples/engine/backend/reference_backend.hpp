@@ -53,23 +53,23 @@ class ReferenceBackend : public HostMemory {
   }
   Status embedding(const LookupArgs<Weight>& args) {
     return reference::embedding({.table = *args.table, .tokens = args.tokens, .num_tokens = args.num_tokens, .scale = args.scale,
-                                 .out = args.out, .out_stride = args.table->cols});
+                                 .out = args.out, .out_stride = args.table->cols}, kTablesChecked);
   }
   Status rms_norm(const RmsNormArgs& args) { return reference::rms_norm(args); }
-  Status rope(const RopeArgs& args) { return reference::rope(args); }
+  Status rope(const RopeArgs& args) { return reference::rope(args, kTablesChecked); }
   Status glu(const GluArgs& args) { return reference::glu(args); }
   Status soft_cap(const SoftCapArgs& args) { return reference::soft_cap(args); }
   template <KVStorage KV>
   Status append_kv(const AppendKvArgs<KV>& args) {
-    return reference::append_kv(args);
+    return reference::append_kv(args, kTablesChecked);
   }
   template <KVStorage KV>
   Status paged_attention(const PagedAttentionArgs<KV>& args) {
-    return reference::paged_attention(args);
+    return reference::paged_attention(args, kTablesChecked);
   }
   template <KVStorage KV>
   Status copy_blocks(const CopyBlocksArgs<KV>& args) {
-    return reference::copy_blocks(args);
+    return reference::copy_blocks(args, kTablesChecked);
   }
 };
 

@@ -18,7 +18,7 @@ struct RopeTables {
   RopeTables(const ModelSpec& spec, RopeScaling scaling, const std::vector<float>& factors, std::int64_t context_tokens, const Store& store)
       : num_pages(ceil_div(context_tokens, kKeyBiasPageTokens)) {
     scaling.factors = factors;
-    std::vector<float> frequencies(static_cast<std::size_t>(spec.rotary_dim / 2));
+    frequencies.resize(static_cast<std::size_t>(spec.rotary_dim / 2));
     rope_frequencies(scaling, spec.rotary_dim, frequencies);
     magnitude = rope_magnitude(scaling);
     std::vector<float> rotation(static_cast<std::size_t>(num_pages * spec.rotary_dim));
@@ -27,7 +27,8 @@ struct RopeTables {
     page_rotation = store(rotation);
   }
 
-  StoredVector inv_freq;       // [rotary_dim / 2]
+  std::vector<float> frequencies;  // [rotary_dim / 2], for the host
+  StoredVector inv_freq;       // the same for kernels
   StoredVector page_rotation;  // [num_pages, 2, rotary_dim / 2]
   std::int64_t num_pages = 0;
   float magnitude = 1;

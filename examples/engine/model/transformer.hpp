@@ -50,6 +50,7 @@ class Transformer final : public LanguageModel {
         workspace_(Workspace::place(spec, workspace_shape_, workspace_memory_.span())),
         pool_memory_(backend_.allocate(pool_bytes<KV>(cache_.shape))),
         pool_(cache_.shape, pool_memory_.span()),
+        attention_plans_(static_cast<std::size_t>(cache_.groups.num_groups())),
         argmaxes_(static_cast<std::size_t>(max_logit_rows_)) {}
 
   const ModelSpec& spec() const override { return spec_; }
@@ -96,7 +97,9 @@ class Transformer final : public LanguageModel {
   }
 
   Status check(const BatchPlan& plan) const;
+  Status check_tables(const BatchPlan& plan) const;
   void make_rope_tables(Launches& run);
+  void plan_attention(Launches& run);
   void run_layer(Launches& run, std::int64_t index);
   void add_block_output(Launches& run, StepOperation operation, const Weight& weight, StoredVector bias, const Input& input,
                         StoredVector post_norm);
@@ -119,7 +122,14 @@ class Transformer final : public LanguageModel {
   bool has_window(std::int64_t layer) const { return spec_.layer_window_tokens(layer) > 0; }
   const RopeTables& rope_of(std::int64_t layer) const { return has_window(layer) ? window_rope_ : full_rope_; }
   const LayerPlace& place_of(std::int64_t layer) const { return cache_.groups.places[static_cast<std::size_t>(layer)]; }
-  const GroupInputs& group_of(std::int64_t layer) const { return inputs_.groups[static_cast<std::size_t>(place_of(layer).group)]; }
+  std::size_t group_index(std::int64_t layer) const { return static_cast<std::size_t>(place_of(layer).group); }
+  /// The first layer of a cache group: what the step's tables say holds for all of them.
+  std::int64_t first_layer_of(std::size_t group) const {
+    std::int64_t layer = 0;
+    while (group_index(layer) != group) ++layer;
+    return layer;
+  }
+  const GroupInputs& group_of(std::int64_t layer) const { return inputs_.groups[group_index(layer)]; }
   std::int64_t q_width() const { return spec_.num_q_heads * spec_.head_dim; }
 
   /// Values of the backend's memory for the host: in place if it may read there, else in `copy`.
@@ -150,6 +160,7 @@ class Transformer final : public LanguageModel {
   typename B::Buffer pool_memory_;
   KVPool<KV> pool_;
   StepInputs<B> inputs_;
+  std::vector<std::vector<std::byte>> attention_plans_;  // [num_groups], of the step
   Input input_;        // of the matrices that come next
   Input gated_input_;  // of down
   std::int64_t num_tokens_ = 0;  // of the step
@@ -172,6 +183,7 @@ Status Transformer<B, Format>::forward(const BatchPlan& plan) {
   run.copy_blocks(CopyBlocksArgs<KV>{.pool = &pool_, .copies = inputs_.copies});
   run.embedding({&weights_.embedding, inputs_.tokens, num_tokens_, spec_.embedding_scale, workspace_.hidden});
   make_rope_tables(run);
+  plan_attention(run);
   for (std::int64_t i = 0; i < spec_.num_layers; ++i) run_layer(run, i);
   keep_logit_rows(run, plan);
   backend_.meter().end_forward();
@@ -183,7 +195,7 @@ void Transformer<B, Format>::run_layer(Launches& run, std::int64_t index) {
   const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
   run.prepare_normed(norm_before(layer.attn_norm, {&layer.q, &layer.k, &layer.v}), input_);
   run.project_heads(heads_of(index));
-  run.paged_attention(attention_of(index));
+  run.paged_attention(attention_of(index), attention_plans_[group_index(index)]);
   run.prepare({workspace_.attention, q_width(), num_tokens_, q_width()}, input_);
   add_block_output(run, StepOperation::kOutput, layer.attn_output, layer.attn_output_bias, input_, layer.post_attn_norm);
   run.prepare_normed(norm_before(layer.ffn_norm, {&layer.gate, &layer.up}), input_);

@@ -16,6 +16,12 @@ void Transformer<B, Format>::make_rope_tables(Launches& run) {
   if (workspace_.window_rope != nullptr) fill(window_rope_, workspace_.window_rope);
 }
 
+/// Layers of a group differ in nothing that a plan knows.
+template <Backend B, KVFormat Format>
+void Transformer<B, Format>::plan_attention(Launches& run) {
+  for (std::size_t g = 0; g < attention_plans_.size(); ++g) run.plan_attention(attention_of(first_layer_of(g)), attention_plans_[g]);
+}
+
 template <Backend B, KVFormat Format>
 RmsNormArgs Transformer<B, Format>::norm_of_rows(StoredVector weight, const float* x, float* out, std::int64_t num_rows) const {
   const std::int64_t width = spec_.hidden_size;

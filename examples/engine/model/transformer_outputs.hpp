@@ -12,7 +12,35 @@ Status Transformer<B, Format>::check(const BatchPlan& plan) const {
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
   if (num_groups != cache_.groups.num_groups())
     return {StatusCode::kInvalidArgument, "a plan has other cache groups than the model", num_groups, cache_.groups.num_groups()};
-  return {};
+  return check_tables(plan);
+}
+
+/// What kernels would find in the step's tables, looked at here once, for all layers.
+template <Backend B, KVFormat Format>
+Status Transformer<B, Format>::check_tables(const BatchPlan& plan) const {
+  const std::int64_t n = plan.num_tokens();
+  const auto positions = plan.positions.data();
+  Status status = validate_tables(CopyBlocksArgs<KV>{.pool = &pool_, .copies = plan.copies});
+  if (status.ok()) status = validate_token_ids(plan.tokens.data(), n, weights_.embedding.rows);
+  for (const RopeTables* rope : {&full_rope_, &window_rope_}) {
+    const RopeTableArgs args{.positions = positions, .num_tokens = n, .inv_freq = rope->frequencies.data(), .rotary_dim = spec_.rotary_dim};
+    if (status.ok()) status = validate_tables(args);
+  }
+  for (std::size_t g = 0; g < plan.groups.size() && status.ok(); ++g) {
+    const PlannedGroup& group = plan.groups[g];
+    const std::int64_t layer = first_layer_of(g);
+    const PagedKVView<KV> view = pool_.view(0, {group.indptr.data(), group.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()});
+    KeyBias key_bias;  // of any layer: they differ in values alone, but a layer may have none
+    for (std::int64_t i = layer; i < spec_.num_layers && !key_bias; ++i) key_bias = group_index(i) == g ? key_bias_of(i) : KeyBias{};
+    status = validate_tables(AppendKvArgs<KV>{.view = view, .slots = group.write_slots.data(), .num_tokens = n, .positions = positions,
+                                              .key_bias = key_bias});
+    if (!status.ok()) break;
+    PagedAttentionArgs<KV> attention;
+    attention.view = view, attention.num_tokens = n, attention.seqs = plan.sequences.data();
+    attention.window = spec_.layer_window_tokens(layer), attention.key_bias = key_bias;
+    status = validate_tables(attention);
+  }
+  return status;
 }
 
 /// Final norm of the rows that give logits, packed to the front of `normed`.

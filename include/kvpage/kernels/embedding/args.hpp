@@ -67,14 +67,19 @@ inline Status validate(const EmbeddingArgs& args) noexcept {
   return {};
 }
 
-/// The error of the token ids of a launch that `validate` accepts, or ok. Cost: O(num_tokens).
-inline Status validate_tables(const EmbeddingArgs& args) noexcept {
-  for (std::int64_t i = 0; i < args.num_tokens; ++i) {
-    if (std::int64_t{args.tokens[i]} >= args.table.rows()) {
-      return {StatusCode::kInvalidArgument, "embedding: a token id is outside the vocabulary", args.tokens[i], args.table.rows()};
+/// The error of token ids [num_tokens] that a vocabulary of so many lacks, or ok. Cost: O(num_tokens).
+inline Status validate_token_ids(const TokenId* tokens, std::int64_t num_tokens, std::int64_t vocab_size) noexcept {
+  for (std::int64_t i = 0; i < num_tokens; ++i) {
+    if (std::int64_t{tokens[i]} >= vocab_size) {
+      return {StatusCode::kInvalidArgument, "embedding: a token id is outside the vocabulary", tokens[i], vocab_size};
     }
   }
   return {};
+}
+
+/// The error of the token ids of a launch that `validate` accepts, or ok. Cost: O(num_tokens).
+inline Status validate_tables(const EmbeddingArgs& args) noexcept {
+  return validate_token_ids(args.tokens, args.num_tokens, args.table.rows());
 }
 
 KVPAGE_END_NAMESPACE

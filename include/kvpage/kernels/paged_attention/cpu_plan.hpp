@@ -194,7 +194,7 @@ struct AttentionScratch {
   std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
   float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
   float* scores = nullptr;             // [rows, 64], of the current pair of steps; then its weights
-  float* query_rows = nullptr;         // [rows, padded_dim], the scaled queries for the keys' bias: scaled_q, or a copy where that is by tile
+  float* query_rows = nullptr;         // [rows, padded_dim], the scaled queries for the bias of keys: scaled_q, or a copy if that is by tile
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
   float* value_params = nullptr;       // [2 * groups, 64]
