@@ -7,6 +7,9 @@
 #include <kvpage/exec/simd_avxvnni.hpp>
 #include <kvpage/exec/simd_generic.hpp>
 
+#define KVPAGE_ISA_BODY <kvpage/exec/simd_elements_body.hpp>
+#include <kvpage/exec/for_each_isa.hpp>
+
 #define KVPAGE_ISA_BODY <kvpage/exec/simd_math_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
 

@@ -4,37 +4,43 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
 #include <kvpage/exec/gate_activation.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <cmath>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// out = activation(gate) * up, element by element.
-/// Requires: `out` is `gate`, is `up`, or overlaps neither.
+/// Requires: `out` is `gate`, is `up`, or overlaps neither; elements that overlap have one type.
 /// Source: Shazeer, GLU Variants Improve Transformer, 2020.
-struct GluArgs {
-  const float* gate = nullptr;   // [num_rows, dim]
-  std::int64_t gate_stride = 0;  ///< floats from one row to the next
-  const float* up = nullptr;     // [num_rows, dim]
+template <Element X, Element Out = X>
+struct BasicGluArgs {
+  const Stored<X>* gate = nullptr;  // [num_rows, dim]
+  std::int64_t gate_stride = 0;     ///< elements from one row to the next
+  const Stored<X>* up = nullptr;    // [num_rows, dim]
   std::int64_t up_stride = 0;
-  float* out = nullptr;  // [num_rows, dim]
+  Stored<Out>* out = nullptr;  // [num_rows, dim]
   std::int64_t out_stride = 0;
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
   GateActivation activation = GateActivation::kSilu;
 };
+using GluArgs = BasicGluArgs<float>;
 
 /// x = cap * tanh(x / cap), in place.
-struct SoftCapArgs {
-  float* x = nullptr;         // [num_rows, dim]
-  std::int64_t x_stride = 0;  ///< floats from one row to the next
+template <Element X>
+struct BasicSoftCapArgs {
+  Stored<X>* x = nullptr;     // [num_rows, dim]
+  std::int64_t x_stride = 0;  ///< elements from one row to the next
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
   float cap = 0.0f;  ///< > 0, finite
 };
+using SoftCapArgs = BasicSoftCapArgs<float>;
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const GluArgs& args) noexcept {
+template <Element X, Element Out>
+Status validate(const BasicGluArgs<X, Out>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -49,7 +55,8 @@ inline Status validate(const GluArgs& args) noexcept {
 }
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const SoftCapArgs& args) noexcept {
+template <Element X>
+Status validate(const BasicSoftCapArgs<X>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };

@@ -11,9 +11,11 @@
 KVPAGE_BEGIN_NAMESPACE
 
 /// The contract is GluArgs. Errors: a bad shape or pointer; then nothing is written.
-inline Status glu(Cpu& cpu, const GluArgs& args) {
+template <Element X = float, Element Out = X>
+Status glu(Cpu& cpu, const BasicGluArgs<X, Out>& args) {
   if (const Status status = validate(args); !status.ok() || args.num_rows == 0) return status;
-  const auto rows = cpu.select(IsaTable<void (*)(const GluArgs&, std::int64_t, std::int64_t)>{KVPAGE_ISA_TABLE(glu_rows)});
+  using Rows = void (*)(const BasicGluArgs<X, Out>&, std::int64_t, std::int64_t);
+  const auto rows = cpu.select(IsaTable<Rows>{KVPAGE_ISA_TABLE(template glu_rows<X, Out>)});
   constexpr std::int64_t kChunkElements = 4096;  // less work than this does not pay for waking a worker
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkElements / args.dim);
   cpu.parallel_for(args.num_rows, grain, [&](std::int64_t begin, std::int64_t end, int) { rows(args, begin, end); });
@@ -21,10 +23,11 @@ inline Status glu(Cpu& cpu, const GluArgs& args) {
 }
 
 /// The contract is SoftCapArgs. Errors: a bad shape or pointer; then nothing is written.
-inline Status soft_cap(Cpu& cpu, const SoftCapArgs& args) {
+template <Element X = float>
+Status soft_cap(Cpu& cpu, const BasicSoftCapArgs<X>& args) {
   if (const Status status = validate(args); !status.ok()) return status;
-  const auto columns =
-      cpu.select(IsaTable<void (*)(const SoftCapArgs&, std::int64_t, std::int64_t)>{KVPAGE_ISA_TABLE(soft_cap_columns)});
+  using Columns = void (*)(const BasicSoftCapArgs<X>&, std::int64_t, std::int64_t);
+  const auto columns = cpu.select(IsaTable<Columns>{KVPAGE_ISA_TABLE(template soft_cap_columns<X>)});
   cpu.parallel_for(args.dim, 4096, [&](std::int64_t begin, std::int64_t end, int) { columns(args, begin, end); });
   return {};
 }

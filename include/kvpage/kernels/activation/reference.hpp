@@ -17,24 +17,28 @@ inline double gate_activation(GateActivation activation, double x) {
 }
 
 /// Obvious loops in double; the contract is GluArgs.
-inline Status glu(const GluArgs& args) {
+template <Element X = float, Element Out = X>
+Status glu(const BasicGluArgs<X, Out>& args) {
   if (const Status status = validate(args); !status.ok()) return status;
   for (std::int64_t r = 0; r < args.num_rows; ++r) {
     for (std::int64_t i = 0; i < args.dim; ++i) {
-      const double gate = gate_activation(args.activation, static_cast<double>(args.gate[r * args.gate_stride + i]));
-      args.out[r * args.out_stride + i] = static_cast<float>(gate * static_cast<double>(args.up[r * args.up_stride + i]));
+      const double gate = gate_activation(args.activation, element_value<X>(args.gate[r * args.gate_stride + i]));
+      const double value = gate * element_value<X>(args.up[r * args.up_stride + i]);
+      args.out[r * args.out_stride + i] = ElementCodec<Out>::encode(static_cast<float>(value));
     }
   }
   return {};
 }
 
 /// Obvious loops in double; the contract is SoftCapArgs.
-inline Status soft_cap(const SoftCapArgs& args) {
+template <Element X = float>
+Status soft_cap(const BasicSoftCapArgs<X>& args) {
   if (const Status status = validate(args); !status.ok()) return status;
   for (std::int64_t r = 0; r < args.num_rows; ++r) {
     for (std::int64_t i = 0; i < args.dim; ++i) {
-      float& x = args.x[r * args.x_stride + i];
-      x = static_cast<float>(static_cast<double>(args.cap) * std::tanh(static_cast<double>(x) / static_cast<double>(args.cap)));
+      Stored<X>& x = args.x[r * args.x_stride + i];
+      const double value = static_cast<double>(args.cap) * std::tanh(element_value<X>(x) / static_cast<double>(args.cap));
+      x = ElementCodec<X>::encode(static_cast<float>(value));
     }
   }
   return {};

@@ -6,6 +6,7 @@
 #include <kvpage/kv/kv_slot.hpp>
 #include <kvpage/kv/kv_view_check.hpp>
 #include <kvpage/kv/paged_kv_view.hpp>
+#include <kvpage/precision/element.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -13,13 +14,13 @@ KVPAGE_BEGIN_NAMESPACE
 ///
 /// Requires: slots are distinct (two tokens never share one). `view.tables` is not used.
 /// Ensures: what a page holds of one token depends on that token's row and position alone.
-template <KVStorage KV>
+template <KVStorage KV, Element X = float>
 struct AppendKvArgs {
   PagedKVView<KV> view;
-  const float* k = nullptr;       // [num_tokens, num_kv_heads, head_dim], after the rotary embedding
-  const float* v = nullptr;       // [num_tokens, num_kv_heads, head_dim]
-  std::int64_t k_stride = 0;      ///< floats from one token's keys to the next token's
-  std::int64_t v_stride = 0;      ///< floats from one token's values to the next token's
+  const Stored<X>* k = nullptr;   // [num_tokens, num_kv_heads, head_dim], after the rotary embedding
+  const Stored<X>* v = nullptr;   // [num_tokens, num_kv_heads, head_dim]
+  std::int64_t k_stride = 0;      ///< elements from one token's keys to the next token's
+  std::int64_t v_stride = 0;      ///< elements from one token's values to the next token's
   const KVSlot* slots = nullptr;  // [num_tokens]
   std::int64_t num_tokens = 0;
   const std::int64_t* positions = nullptr;  // [num_tokens], only read with a key bias
@@ -27,8 +28,8 @@ struct AppendKvArgs {
 };
 
 namespace detail {
-template <KVStorage KV>
-Status validate_append_slot(const AppendKvArgs<KV>& args, std::int64_t i) noexcept {
+template <KVStorage KV, Element X>
+Status validate_append_slot(const AppendKvArgs<KV, X>& args, std::int64_t i) noexcept {
   const KVSlot slot = args.slots[i];
   if (slot == kNoSlot) return {};
   if (std::int64_t{slot.block.value} >= args.view.num_blocks) {
@@ -47,8 +48,8 @@ Status validate_append_slot(const AppendKvArgs<KV>& args, std::int64_t i) noexce
 }  // namespace detail
 
 /// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
-template <KVStorage KV>
-Status validate(const AppendKvArgs<KV>& args) noexcept {
+template <KVStorage KV, Element X>
+Status validate(const AppendKvArgs<KV, X>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -68,8 +69,8 @@ Status validate(const AppendKvArgs<KV>& args) noexcept {
 
 /// The error of the slots and positions of a launch that `validate` accepts, or ok. What it says holds for every layer with this pool and
 /// with as many pages of key bias. Cost: O(num_tokens).
-template <KVStorage KV>
-Status validate_tables(const AppendKvArgs<KV>& args) noexcept {
+template <KVStorage KV, Element X>
+Status validate_tables(const AppendKvArgs<KV, X>& args) noexcept {
   for (std::int64_t i = 0; i < args.num_tokens; ++i) {
     if (const Status status = detail::validate_append_slot(args, i); !status.ok()) return status;
   }

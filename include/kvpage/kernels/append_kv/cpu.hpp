@@ -93,19 +93,19 @@ void append_vector(const PagedKVView<KV>& view, KVSlot slot, std::int64_t head, 
 }  // namespace detail
 
 /// Writes keys or values of one head on the calling thread: for an epilogue of another kernel.
-template <KVStorage KV>
+template <KVStorage KV, Element X = float>
 class AppendHead {
  public:
   explicit AppendHead(const Cpu& cpu) noexcept : store_halves_(cpu.select(IsaTable<detail::StoreHalves>{KVPAGE_ISA_TABLE(store_halves)})) {}
 
   /// Keys of `head` of tokens [begin, end) of a launch that `validate_launch` accepts.
-  void keys(const AppendKvArgs<KV>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
+  void keys(const AppendKvArgs<KV, X>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t head_dim = args.view.dims.head_dim;
     float row[kMaxHeadDim];
     float bias[kMaxHeadDim];
     for (std::int64_t i = begin; i < end; ++i) {
       if (args.slots[i] == kNoSlot) continue;
-      std::copy_n(args.k + i * args.k_stride + head * head_dim, head_dim, row);
+      load(args.k + i * args.k_stride + head * head_dim, head_dim, row);
       if (takes_out_key_bias<KV> && args.key_bias) {
         turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, head_dim, bias);
         for (std::int64_t d = 0; d < head_dim; ++d) row[d] -= bias[d];
@@ -115,25 +115,29 @@ class AppendHead {
   }
 
   /// The same of values.
-  void values(const AppendKvArgs<KV>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
+  void values(const AppendKvArgs<KV, X>& args, std::int64_t head, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t head_dim = args.view.dims.head_dim;
     float row[kMaxHeadDim];
     for (std::int64_t i = begin; i < end; ++i) {
       if (args.slots[i] == kNoSlot) continue;
-      std::copy_n(args.v + i * args.v_stride + head * head_dim, head_dim, row);
+      load(args.v + i * args.v_stride + head * head_dim, head_dim, row);
       detail::append_vector<false>(args.view, args.slots[i], head, row, store_halves_);
     }
   }
 
  private:
+  static void load(const Stored<X>* x, std::int64_t head_dim, float* row) noexcept {
+    for (std::int64_t d = 0; d < head_dim; ++d) row[d] = ElementCodec<X>::decode(x[d]);
+  }
+
   detail::StoreHalves store_halves_;
 };
 
 /// append_kv to slots that `validate_tables` accepts.
-template <KVStorage KV>
-[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args, TablesChecked) noexcept {
+template <KVStorage KV, Element X>
+[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV, X>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
-  const AppendHead<KV> append(cpu);
+  const AppendHead<KV, X> append(cpu);
   cpu.parallel_for(args.num_tokens, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t head = 0; head < args.view.dims.num_kv_heads; ++head) {
       append.keys(args, head, begin, end);
@@ -144,8 +148,8 @@ template <KVStorage KV>
 }
 
 /// See AppendKvArgs. Threads: one launch at a time per Cpu; tokens are spread over the workers.
-template <KVStorage KV>
-[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV>& args) noexcept {
+template <KVStorage KV, Element X>
+[[nodiscard]] Status append_kv(Cpu& cpu, const AppendKvArgs<KV, X>& args) noexcept {
   if (const Status status = validate_launch(args); !status.ok()) return status;
   return append_kv(cpu, args, kTablesChecked);
 }

@@ -9,8 +9,8 @@ KVPAGE_BEGIN_NAMESPACE
 namespace reference {
 
 /// append_kv to slots that `validate_tables` accepts.
-template <KVStorage KV>
-[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args, TablesChecked) noexcept {
+template <KVStorage KV, Element X>
+[[nodiscard]] Status append_kv(const AppendKvArgs<KV, X>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   const KVDims& dims = args.view.dims;
   double row[kMaxHeadDim];
@@ -19,13 +19,13 @@ template <KVStorage KV>
     const KVSlot slot = args.slots[i];
     if (slot == kNoSlot) continue;
     for (std::int64_t head = 0; head < dims.num_kv_heads; ++head) {
-      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = args.k[i * args.k_stride + head * dims.head_dim + d];
+      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = element_value<X>(args.k[i * args.k_stride + head * dims.head_dim + d]);
       if (takes_out_key_bias<KV> && args.key_bias) {
         turned_key_bias(args.key_bias, args.positions[i] / kKeyBiasPageTokens, head, dims.head_dim, bias);
         for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] -= bias[d];
       }
       write_key(args.view, slot.block, head, slot.offset, row);
-      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = args.v[i * args.v_stride + head * dims.head_dim + d];
+      for (std::int64_t d = 0; d < dims.head_dim; ++d) row[d] = element_value<X>(args.v[i * args.v_stride + head * dims.head_dim + d]);
       write_value(args.view, slot.block, head, slot.offset, row);
     }
   }
@@ -33,8 +33,8 @@ template <KVStorage KV>
 }
 
 /// See AppendKvArgs. Rotation and the key bias are computed in double and rounded once, before quantising.
-template <KVStorage KV>
-[[nodiscard]] Status append_kv(const AppendKvArgs<KV>& args) noexcept {
+template <KVStorage KV, Element X>
+[[nodiscard]] Status append_kv(const AppendKvArgs<KV, X>& args) noexcept {
   if (const Status status = validate_launch(args); !status.ok()) return status;
   return append_kv(args, kTablesChecked);
 }

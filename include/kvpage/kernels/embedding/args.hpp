@@ -3,6 +3,7 @@
 
 #include <kvpage/base/tables_checked.hpp>
 #include <kvpage/base/types.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <cmath>
 #include <concepts>
@@ -42,17 +43,20 @@ class EmbeddingTable {
 };
 
 /// out[i] = scale * table[tokens[i]]
-struct EmbeddingArgs {
+template <Element Out>
+struct BasicEmbeddingArgs {
   EmbeddingTable table{};           // [vocab_size, hidden]
   const TokenId* tokens = nullptr;  // [num_tokens]
   std::int64_t num_tokens = 0;
   float scale = 1.0f;  ///< finite, not 0
-  float* out = nullptr;         // [num_tokens, hidden]
-  std::int64_t out_stride = 0;  ///< floats from one row to the next
+  Stored<Out>* out = nullptr;   // [num_tokens, hidden]
+  std::int64_t out_stride = 0;  ///< elements from one row to the next
 };
+using EmbeddingArgs = BasicEmbeddingArgs<float>;
 
 /// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
-inline Status validate(const EmbeddingArgs& args) noexcept {
+template <Element Out>
+Status validate(const BasicEmbeddingArgs<Out>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -78,7 +82,8 @@ inline Status validate_token_ids(const TokenId* tokens, std::int64_t num_tokens,
 }
 
 /// The error of the token ids of a launch that `validate` accepts, or ok. Cost: O(num_tokens).
-inline Status validate_tables(const EmbeddingArgs& args) noexcept {
+template <Element Out>
+Status validate_tables(const BasicEmbeddingArgs<Out>& args) noexcept {
   return validate_token_ids(args.tokens, args.num_tokens, args.table.rows());
 }
 

@@ -3,6 +3,7 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
+#include <kvpage/precision/element.hpp>
 #include <kvpage/quant/weight_view.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -12,19 +13,22 @@ KVPAGE_BEGIN_NAMESPACE
 /// Requires: `out` does not overlap `x`.
 /// Ensures: a row's bits depend on that row (and, with `accumulate`, on what `out` held) and the weights alone, never on
 /// num_rows, its place or the number of workers.
-struct GemmArgs {
+template <Element X, Element Out = X>
+struct BasicGemmArgs {
   WeightView weight{};        // [N, K]
-  const float* x = nullptr;   // [num_rows, K]
-  std::int64_t x_stride = 0;  ///< floats from one row to the next
+  const Stored<X>* x = nullptr;  // [num_rows, K]
+  std::int64_t x_stride = 0;     ///< elements from one row to the next
   std::int64_t num_rows = 0;
   const float* bias = nullptr;  // [N] or null
-  float* out = nullptr;         // [num_rows, N]
+  Stored<Out>* out = nullptr;   // [num_rows, N]
   std::int64_t out_stride = 0;
   bool accumulate = false;  ///< add to what `out` holds (residual connections)
 };
+using GemmArgs = BasicGemmArgs<float>;
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const GemmArgs& args) noexcept {
+template <Element X, Element Out>
+Status validate(const BasicGemmArgs<X, Out>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };

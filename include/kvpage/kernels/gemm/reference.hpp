@@ -14,10 +14,11 @@ namespace detail {
 inline constexpr std::int64_t kSideBySide = 4;
 
 /// sums[r] = sum over k ascending of x[k] * weights[r, k]
-inline void dot_rows(const float* x, const float* weights, std::int64_t cols, double* sums) noexcept {
+template <Element X>
+void dot_rows(const Stored<X>* x, const float* weights, std::int64_t cols, double* sums) noexcept {
   double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
   for (std::int64_t k = 0; k < cols; ++k) {
-    const auto value = static_cast<double>(x[k]);
+    const double value = element_value<X>(x[k]);
     s0 += value * static_cast<double>(weights[k]);
     s1 += value * static_cast<double>(weights[cols + k]);
     s2 += value * static_cast<double>(weights[2 * cols + k]);
@@ -28,7 +29,8 @@ inline void dot_rows(const float* x, const float* weights, std::int64_t cols, do
 }  // namespace detail
 
 /// Obvious loops in double; the contract is GemmArgs.
-inline Status gemm(const GemmArgs& args) {
+template <Element X = float, Element Out = X>
+Status gemm(const BasicGemmArgs<X, Out>& args) {
   if (const Status status = validate(args); !status.ok()) return status;
   const std::int64_t cols = args.weight.cols;
   std::vector<float> weights(static_cast<std::size_t>(detail::kSideBySide * cols));  // [kSideBySide, cols]
@@ -37,11 +39,11 @@ inline Status gemm(const GemmArgs& args) {
     for (std::int64_t r = 0; r < count; ++r) args.weight.decode_row(first + r, weights.data() + r * cols);
     for (std::int64_t m = 0; m < args.num_rows; ++m) {
       double sums[detail::kSideBySide];
-      detail::dot_rows(args.x + m * args.x_stride, weights.data(), cols, sums);
+      detail::dot_rows<X>(args.x + m * args.x_stride, weights.data(), cols, sums);
       for (std::int64_t r = 0; r < count; ++r) {
-        float& out = args.out[m * args.out_stride + first + r];
+        Stored<Out>& out = args.out[m * args.out_stride + first + r];
         if (args.bias != nullptr) sums[r] += static_cast<double>(args.bias[first + r]);
-        out = static_cast<float>(args.accumulate ? static_cast<double>(out) + sums[r] : sums[r]);
+        out = ElementCodec<Out>::encode(static_cast<float>(args.accumulate ? element_value<Out>(out) + sums[r] : sums[r]));
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <kvpage/kv/kv_view_check.hpp>
 #include <kvpage/kv/paged_kv_view.hpp>
 #include <kvpage/kv/query_span.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <cmath>
 #include <span>
@@ -21,10 +22,10 @@ KVPAGE_BEGIN_NAMESPACE
 /// Requires: every visible position is covered by its block table and written; unwritten slots may hold anything, NaN too.
 /// Ensures: a row's bits depend on its query, its visible keys and values, the format and the instruction set only: never
 /// on the batch, chunking, the number of workers, block ids, shared pages, block size or layout.
-template <KVStorage KV>
+template <KVStorage KV, Element Q = float, Element Out = Q>
 struct PagedAttentionArgs {
-  const float* q = nullptr;   // [num_tokens, num_q_heads, head_dim], after the rotary embedding
-  std::int64_t q_stride = 0;  ///< floats from one token's queries to the next token's
+  const Stored<Q>* q = nullptr;  // [num_tokens, num_q_heads, head_dim], after the rotary embedding
+  std::int64_t q_stride = 0;     ///< elements from one token's queries to the next token's
   std::int64_t num_tokens = 0;
   std::int64_t num_q_heads = 0;
   const QuerySpan* seqs = nullptr;  // [view.tables.num_seqs]; rows of different sequences do not overlap
@@ -33,8 +34,8 @@ struct PagedAttentionArgs {
   std::int64_t window = 0;  ///< 0 = none
   float softcap = 0.0f;     ///< 0 = none
   KeyBias key_bias{};       ///< the one given to append_kv
-  float* out = nullptr;         // [num_tokens, num_q_heads, head_dim]
-  std::int64_t out_stride = 0;  ///< floats from one token's outputs to the next token's
+  Stored<Out>* out = nullptr;   // [num_tokens, num_q_heads, head_dim]
+  std::int64_t out_stride = 0;  ///< elements from one token's outputs to the next token's
   float* lse = nullptr;         // [num_tokens, num_q_heads], log of the sum of exp(score); optional
   std::span<std::byte> scratch{};  ///< paged_attention_scratch_bytes(...) bytes, 64-byte aligned; the CPU kernel only
   /// Optional, the CPU kernel only: set to the key positions that sequences did not read, since others with the same pages did.
@@ -42,8 +43,8 @@ struct PagedAttentionArgs {
 };
 
 namespace detail {
-template <KVStorage KV>
-Status validate_attention_seq(const PagedAttentionArgs<KV>& args, std::int64_t s) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+Status validate_attention_seq(const PagedAttentionArgs<KV, Q, Out>& args, std::int64_t s) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -71,8 +72,8 @@ Status validate_attention_seq(const PagedAttentionArgs<KV>& args, std::int64_t s
 }  // namespace detail
 
 /// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
-template <KVStorage KV>
-Status validate(const PagedAttentionArgs<KV>& args) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+Status validate(const PagedAttentionArgs<KV, Q, Out>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -99,8 +100,8 @@ Status validate(const PagedAttentionArgs<KV>& args) noexcept {
 
 /// The error of the spans and tables of a launch that `validate` accepts, or ok. What it says holds for every layer with this pool and
 /// window, and with as many pages of key bias. Cost: O(num_seqs + visible pages).
-template <KVStorage KV>
-Status validate_tables(const PagedAttentionArgs<KV>& args) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+Status validate_tables(const PagedAttentionArgs<KV, Q, Out>& args) noexcept {
   if (args.num_tokens == 0) return {};
   for (std::int64_t s = 0; s < args.view.tables.num_seqs; ++s) {
     if (const Status status = detail::validate_attention_seq(args, s); !status.ok()) return status;

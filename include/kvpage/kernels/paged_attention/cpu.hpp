@@ -31,7 +31,7 @@ inline constexpr std::int64_t kUnitsPerWorker = 64;
 /// Units that a worker takes at once at most: those of the same rows prepare their queries once.
 inline constexpr std::int64_t kUnitsPerChunk = 4;
 
-template <KVStorage KV>
+template <KVStorage KV, Element Q, Element Out>
 AttentionFunctions attention_functions(const Cpu& cpu) noexcept {
   using Key = KernelKey<typename KV::Key>;
   using Value = KernelValue<typename KV::Value>;
@@ -39,10 +39,10 @@ AttentionFunctions attention_functions(const Cpu& cpu) noexcept {
   using Attend = decltype(AttentionFunctions::attend);
   using Merge = decltype(AttentionFunctions::merge);
   using Finish = decltype(AttentionFunctions::finish);
-  return {cpu.select(IsaTable<Prepare>{KVPAGE_ISA_TABLE(template prepare_attention<Key>)}),
+  return {cpu.select(IsaTable<Prepare>{KVPAGE_ISA_TABLE(template prepare_attention<Key, Q>)}),
           cpu.select(IsaTable<Attend>{KVPAGE_ISA_TABLE(template attend_splits<Key, Value>)}),
           cpu.select(IsaTable<Merge>{KVPAGE_ISA_TABLE(merge_attention_rows)}),
-          cpu.select(IsaTable<Finish>{KVPAGE_ISA_TABLE(template finish_attention<Value>)})};
+          cpu.select(IsaTable<Finish>{KVPAGE_ISA_TABLE(template finish_attention<Value, Out>)})};
 }
 
 /// The caller's scratch: memory of every worker, and what units of work share.
@@ -89,10 +89,10 @@ struct AttentionMemory {
 };
 
 /// Enough items: each is one worker's job from its first to its last split.
-template <KVStorage KV>
-void attend_whole_items(Cpu& cpu, const AttentionItems<KV>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
+template <KVStorage KV, Element Q, Element Out>
+void attend_whole_items(Cpu& cpu, const AttentionItems<KV, Q, Out>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
                         std::int64_t num_items) noexcept {
-  const AttentionFunctions functions = attention_functions<KV>(cpu);
+  const AttentionFunctions functions = attention_functions<KV, Q, Out>(cpu);
   cpu.parallel_for(num_items, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     const AttentionScratch scratch = memory.worker(launch, worker);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -118,12 +118,12 @@ void attend_whole_items(Cpu& cpu, const AttentionItems<KV>& items, const Attenti
 }
 
 /// Few items: splits are units of their own, a bounded number at a time, and are folded in the same order.
-template <KVStorage KV>
+template <KVStorage KV, Element Q, Element Out>
 class AttentionUnits {
  public:
-  AttentionUnits(Cpu& cpu, const AttentionItems<KV>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
+  AttentionUnits(Cpu& cpu, const AttentionItems<KV, Q, Out>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
                  std::int64_t most_rows) noexcept
-      : cpu_(cpu), launch_(launch), memory_(memory), functions_(attention_functions<KV>(cpu)), items_(items),
+      : cpu_(cpu), launch_(launch), memory_(memory), functions_(attention_functions<KV, Q, Out>(cpu)), items_(items),
         most_rows_(most_rows), unit_bytes_(AttentionMemory::state_bytes(launch, most_rows)),
         max_units_(std::min(memory.max_units, memory.states_bytes / unit_bytes_)) {}
 
@@ -205,7 +205,7 @@ class AttentionUnits {
   const AttentionLaunch& launch_;
   const AttentionMemory& memory_;
   AttentionFunctions functions_;
-  AttentionItems<KV> items_;
+  AttentionItems<KV, Q, Out> items_;
   std::int64_t most_rows_;
   std::int64_t unit_bytes_;
   std::int64_t max_units_;
@@ -213,21 +213,21 @@ class AttentionUnits {
 };
 
 /// The work of a plan whose entries are `order`.
-template <KVStorage KV>
-void attend_planned(Cpu& cpu, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
+template <KVStorage KV, Element Q, Element Out>
+void attend_planned(Cpu& cpu, const PagedAttentionArgs<KV, Q, Out>& args, const AttentionLaunch& launch, const AttentionMemory& memory,
                     const AttentionPlan& plan, const PlannedSeq* order) noexcept {
-  const AttentionItems<KV> items(args, launch, order);
+  const AttentionItems items(args, launch, order);
   const std::int64_t num_items = plan.num_items;
   if (cpu.num_threads() == 1 || num_items >= kItemsPerWorker * cpu.num_threads()) {
     attend_whole_items(cpu, items, launch, memory, num_items);
   } else {
-    AttentionUnits<KV>(cpu, items, launch, memory, plan.most_rows).attend(num_items);
+    AttentionUnits(cpu, items, launch, memory, plan.most_rows).attend(num_items);
   }
 }
 
 /// The error of scratch that is too small or lies askew, or ok.
-template <KVStorage KV>
-Status check_scratch(const PagedAttentionArgs<KV>& args, const AttentionMemory& memory) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+Status check_scratch(const PagedAttentionArgs<KV, Q, Out>& args, const AttentionMemory& memory) noexcept {
   const auto given = static_cast<std::int64_t>(args.scratch.size());
   if (given < memory.used_bytes) {
     return {StatusCode::kCapacity, "paged_attention: scratch is smaller than paged_attention_scratch_bytes()", memory.used_bytes, given};
@@ -262,8 +262,8 @@ template <KVStorage KV>
 }
 
 /// paged_attention over tables that `validate_tables` accepts.
-template <KVStorage KV>
-[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args, TablesChecked) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV, Q, Out>& args, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
   const std::int64_t num_seqs = args.view.tables.num_seqs;
@@ -273,7 +273,7 @@ template <KVStorage KV>
   if (const Status status = detail::check_scratch(args, memory); !status.ok()) return status;
   std::int64_t saved_tokens = 0;
   for (std::int64_t first = 0; first < num_seqs; first += detail::kPlannedSeqs) {
-    PagedAttentionArgs<KV> part = args;
+    PagedAttentionArgs<KV, Q, Out> part = args;
     part.seqs += first;
     part.view.tables.indptr += first;
     part.view.tables.kv_lens += first;
@@ -288,8 +288,8 @@ template <KVStorage KV>
 
 /// paged_attention with the plan of its step (plan_paged_attention): nothing is planned or looked up in tables before the work begins.
 /// Requires: spans and tables hold what they held when the plan was made.
-template <KVStorage KV>
-[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args, std::span<const std::byte> plan) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV, Q, Out>& args, std::span<const std::byte> plan) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   if (args.cascade_tokens != nullptr) *args.cascade_tokens = 0;
   if (args.num_tokens == 0 || args.view.tables.num_seqs == 0) return {};
@@ -313,8 +313,8 @@ template <KVStorage KV>
 /// for all of them (cascade). Keys and values are read as codes; 8- and 4-bit keys by integer dot products against queries of
 /// 15 bits, 8-bit values with one scale likewise against weights of 14 bits of the largest one of 64 positions.
 /// Threads: one launch at a time per Cpu. Cost: no allocation.
-template <KVStorage KV>
-[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV>& args) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+[[nodiscard]] Status paged_attention(Cpu& cpu, const PagedAttentionArgs<KV, Q, Out>& args) noexcept {
   if (const Status status = validate_launch(args); !status.ok()) return status;
   return paged_attention(cpu, args, kTablesChecked);
 }

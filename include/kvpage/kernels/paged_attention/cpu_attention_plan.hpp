@@ -33,14 +33,14 @@ static_assert(sizeof(AttentionPlan) % alignof(detail::PlannedSeq) == 0, "entries
 namespace detail {
 
 /// Fills order [num_seqs] and says what comes of it.
-template <KVStorage KV>
-AttentionPlan plan_attention(const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, PlannedSeq* order) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+AttentionPlan plan_attention(const PagedAttentionArgs<KV, Q, Out>& args, const AttentionLaunch& launch, PlannedSeq* order) noexcept {
   const std::int64_t most_tokens = gains_from_groups<KV>(launch) ? launch.rows / launch.group : 0;
   AttentionPlan plan{.num_seqs = args.view.tables.num_seqs, .num_tokens = args.num_tokens, .num_q_heads = args.num_q_heads,
                      .num_kv_heads = args.view.dims.num_kv_heads, .block_size = args.view.dims.block_size, .window = args.window,
                      .tile_rows = launch.rows};
-  plan.saved_tokens = AttentionGroups<KV>(args, most_tokens, order).plan();
-  const AttentionItems<KV> items(args, launch, order);
+  plan.saved_tokens = AttentionGroups(args, most_tokens, order).plan();
+  const AttentionItems items(args, launch, order);
   plan.num_items = items.number(order);
   plan.most_rows = items.most_rows();
   return plan;
@@ -60,8 +60,8 @@ inline Status check_plan_bytes(std::span<const std::byte> bytes, std::int64_t nu
 }
 
 /// The error of a plan that was made for other launches, or ok.
-template <KVStorage KV>
-Status check_plan(const AttentionPlan& plan, const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+Status check_plan(const AttentionPlan& plan, const PagedAttentionArgs<KV, Q, Out>& args, const AttentionLaunch& launch) noexcept {
   const KVDims& dims = args.view.dims;
   const struct {
     const char* message;
@@ -86,8 +86,8 @@ Status check_plan(const AttentionPlan& plan, const PagedAttentionArgs<KV>& args,
 ///
 /// Requires: `plan` has paged_attention_plan_bytes(num_seqs) bytes, 8-byte aligned. Ensures: launches with a plan have the bits of those
 /// without. Cost: O(num_seqs log num_seqs + table entries), no allocation.
-template <KVStorage KV>
-[[nodiscard]] Status plan_paged_attention(const PagedAttentionArgs<KV>& args, std::span<std::byte> plan, TablesChecked) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+[[nodiscard]] Status plan_paged_attention(const PagedAttentionArgs<KV, Q, Out>& args, std::span<std::byte> plan, TablesChecked) noexcept {
   if (const Status status = validate(args); !status.ok()) return status;
   if (args.num_tokens == 0 || args.view.tables.num_seqs == 0) return {};  // launches without work read no plan
   if (const Status status = detail::check_plan_bytes(plan, args.view.tables.num_seqs); !status.ok()) return status;
@@ -99,8 +99,8 @@ template <KVStorage KV>
 }
 
 /// The same; tables are checked first.
-template <KVStorage KV>
-[[nodiscard]] Status plan_paged_attention(const PagedAttentionArgs<KV>& args, std::span<std::byte> plan) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+[[nodiscard]] Status plan_paged_attention(const PagedAttentionArgs<KV, Q, Out>& args, std::span<std::byte> plan) noexcept {
   if (const Status status = validate_launch(args); !status.ok()) return status;
   return plan_paged_attention(args, plan, kTablesChecked);
 }

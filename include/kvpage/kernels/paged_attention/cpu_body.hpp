@@ -183,14 +183,14 @@ inline void attend_prepared(const AttentionLaunch& launch, const AttentionTile& 
 }  // namespace detail
 
 /// Readies the queries of tiles for attend_splits.
-template <class Key>
+template <class Key, Element Q>
 void prepare_attention(const detail::AttentionLaunch& launch, const detail::AttentionTile* tiles, std::int64_t num_tiles,
                        const detail::AttentionScratch& scratch) {
   std::int64_t num_tokens = 0;
   for (std::int64_t i = 0; i < num_tiles; ++i) num_tokens += tiles[i].num_tokens;
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < num_tiles; ++i) {
-    detail::prepare_queries<Key>(launch, tiles[i], scratch, row, num_tokens * launch.group);
+    detail::prepare_queries<Key, Q>(launch, tiles[i], scratch, row, num_tokens * launch.group);
     row += tiles[i].num_tokens * launch.group;
   }
 }
@@ -222,7 +222,7 @@ inline void merge_attention_rows(const detail::AttentionLaunch& launch, const de
 }
 
 /// Normalises the rows of a tile and writes out and lse. Overwrites `total`.
-template <class Value>
+template <class Value, Element Out>
 void finish_attention(const detail::AttentionLaunch& launch, const detail::AttentionTile& tile, const detail::AttentionRows& total) {
   for (std::int64_t row = 0; row < tile.num_tokens * launch.group; ++row) {
     float* x = total.out + row * launch.padded_dim;
@@ -235,9 +235,10 @@ void finish_attention(const detail::AttentionLaunch& launch, const detail::Atten
     if (Value::kRotated) detail::rotate_row<true>(x, launch.head_dim);
     const std::int64_t token = row / launch.group;
     const std::int64_t head = row % launch.group;
-    float* out = tile.out + token * launch.out_stride + head * launch.head_dim;
+    Stored<Out>* out = static_cast<Stored<Out>*>(tile.out) + token * launch.out_stride + head * launch.head_dim;
     for (std::int64_t d = 0; d < launch.head_dim; d += 16) {
-      store_first(out + d, load(x + d), static_cast<int>(launch.head_dim - d));
+      const int count = launch.head_dim - d < 16 ? static_cast<int>(launch.head_dim - d) : 16;
+      store_elements<ElementCodec<Out>>(out + d, load(x + d), count);
     }
     if (tile.lse != nullptr) {
       const double log_sum = empty ? 0.0 : __builtin_log(static_cast<double>(total.sum[row]));

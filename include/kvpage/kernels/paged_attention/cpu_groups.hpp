@@ -32,11 +32,11 @@ constexpr bool gains_from_groups(const AttentionLaunch& launch) noexcept {
 /// Finds the groups of a launch. A member joins where that saves reading: the group's rows must fit one tile.
 ///
 /// Rows keep their operations and the order of these: a partial result of a split is the same in a tile of any rows.
-template <KVStorage KV>
+template <KVStorage KV, Element Q, Element Out>
 class AttentionGroups {
  public:
   /// A group has at most `most_tokens` rows per query head; 0 = no groups.
-  AttentionGroups(const PagedAttentionArgs<KV>& args, std::int64_t most_tokens, PlannedSeq* order) noexcept
+  AttentionGroups(const PagedAttentionArgs<KV, Q, Out>& args, std::int64_t most_tokens, PlannedSeq* order) noexcept
       : args_(args), tables_(args.view.tables), block_size_(args.view.dims.block_size), most_tokens_(most_tokens), order_(order) {}
 
   /// Fills order [num_seqs]. Returns the key positions that members need not read, because their group does.
@@ -102,7 +102,7 @@ class AttentionGroups {
     if (group.num_members > 1) group.shared_splits = shared;
   }
 
-  const PagedAttentionArgs<KV>& args_;
+  const PagedAttentionArgs<KV, Q, Out>& args_;
   const KVTables& tables_;
   std::int64_t block_size_;
   std::int64_t most_tokens_;

@@ -57,8 +57,8 @@ AttentionLaunch make_launch(const KVDims& dims, std::int64_t num_q_heads) noexce
   return launch;
 }
 
-template <KVStorage KV>
-AttentionLaunch make_launch(const PagedAttentionArgs<KV>& args) noexcept {
+template <KVStorage KV, Element Q, Element Out>
+AttentionLaunch make_launch(const PagedAttentionArgs<KV, Q, Out>& args) noexcept {
   AttentionLaunch launch = make_launch<KV>(args.view.dims, args.num_q_heads);
   constexpr double kLog2E = 1.4426950408889634;
   using Key = typename KV::Key;
@@ -90,10 +90,10 @@ struct AttentionItem {
 };
 
 /// The items of a launch in order: sequence or group, then tokens, then kv head.
-template <KVStorage KV>
+template <KVStorage KV, Element Q, Element Out>
 class AttentionItems {
  public:
-  AttentionItems(const PagedAttentionArgs<KV>& args, const AttentionLaunch& launch, const PlannedSeq* order) noexcept
+  AttentionItems(const PagedAttentionArgs<KV, Q, Out>& args, const AttentionLaunch& launch, const PlannedSeq* order) noexcept
       : args_(&args), order_(order), tokens_(launch.rows / launch.group), group_(launch.group) {}
 
   /// Fills PlannedSeq::first_item of `order`, the one of the constructor. Returns the number of items.
@@ -156,7 +156,7 @@ class AttentionItems {
     return ceil_div(args_->seqs[order_[place].seq].q_count, tokens_) * args_->view.dims.num_kv_heads;
   }
 
-  const PagedAttentionArgs<KV>* args_;
+  const PagedAttentionArgs<KV, Q, Out>* args_;
   const PlannedSeq* order_;
   std::int64_t tokens_;
   std::int64_t group_;
@@ -164,8 +164,8 @@ class AttentionItems {
 
 /// The tiles of members [begin, end) of an item, one below the other.
 struct MemberTiles {
-  template <KVStorage KV>
-  MemberTiles(const AttentionItems<KV>& items, const AttentionItem& item, std::int64_t begin, std::int64_t end) noexcept
+  template <class Items>
+  MemberTiles(const Items& items, const AttentionItem& item, std::int64_t begin, std::int64_t end) noexcept
       : count(end - begin) {
     for (std::int64_t m = 0; m < count; ++m) {
       tiles[m] = items.tile(item, begin + m);

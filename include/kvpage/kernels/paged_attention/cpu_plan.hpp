@@ -128,9 +128,9 @@ struct AttentionTile {
   std::int64_t first_pos;
   std::int64_t num_tokens;
   std::int64_t kv_head;
-  const float* q;  // [num_tokens, group, head_dim], tokens q_stride apart
-  float* out;      // [num_tokens, group, head_dim], tokens out_stride apart
-  float* lse;      // [num_tokens, group], tokens num_q_heads apart; may be null
+  const void* q;  // [num_tokens, group, head_dim], tokens q_stride apart, of the launch's element type
+  void* out;      // [num_tokens, group, head_dim], tokens out_stride apart, of the launch's element type
+  float* lse;     // [num_tokens, group], tokens num_q_heads apart; may be null
 };
 
 /// States of a tile's rows. Scores are logarithms to base 2, and `max` may lie below the largest score (see cpu_softmax_body.hpp).
@@ -194,7 +194,7 @@ struct AttentionScratch {
   std::int32_t* q_start = nullptr;     // [rows, groups, 2], what dots of the two parts start from: takes the keys' offset out
   float* q_group_sum = nullptr;        // [rows, groups], scale * sum of codes
   float* scores = nullptr;             // [rows, 64], of the current pair of steps; then its weights
-  float* query_rows = nullptr;         // [rows, padded_dim], the scaled queries for the bias of keys: scaled_q, or a copy if that is by tile
+  float* query_rows = nullptr;         // [rows, padded_dim], for the keys' bias: scaled_q, or a copy of it where that is by tile
   float* bias_score = nullptr;         // [rows]
   float* turned_bias = nullptr;        // [padded_dim]
   float* value_params = nullptr;       // [2 * groups, 64]

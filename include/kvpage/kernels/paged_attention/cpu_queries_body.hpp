@@ -52,18 +52,18 @@ inline void code_query(const AttentionLaunch& launch, const AttentionScratch& sc
 
 /// Scaled, padded queries of a tile's rows, to rows from `first_row` on, of `num_rows` in all; for integer dots also coded, and
 /// rotated as the keys are.
-template <class Key>
+template <class Key, Element Q>
 inline void prepare_queries(const AttentionLaunch& launch, const AttentionTile& tile, const AttentionScratch& scratch,
                             std::int64_t first_row, std::int64_t num_rows) {
   TileCursor place{num_rows, kScoreTileRows};
   for (std::int64_t i = 0; i < tile.num_tokens * launch.group; ++i) {
-    const float* q = tile.q + i / launch.group * launch.q_stride + i % launch.group * launch.head_dim;
+    const Stored<Q>* q = static_cast<const Stored<Q>*>(tile.q) + i / launch.group * launch.q_stride + i % launch.group * launch.head_dim;
     const std::int64_t row = first_row + i;
     place.move_to(row);
     // Integer dots need whole rows here, to be rotated and coded; float scores broadcast the rows of a register tile dim by dim.
     const std::int64_t stride = kIntegerDots<Key> ? 1 : place.rows;
     float* scaled = scratch.scaled_q + (kIntegerDots<Key> ? row * launch.padded_dim : place.begin * launch.padded_dim + row - place.begin);
-    for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d * stride] = q[d] * launch.score_scale;
+    for (std::int64_t d = 0; d < launch.head_dim; ++d) scaled[d * stride] = ElementCodec<Q>::decode(q[d]) * launch.score_scale;
     for (std::int64_t d = launch.head_dim; d < launch.padded_dim; ++d) scaled[d * stride] = 0.0f;
     if (launch.keeps_query_rows && launch.key_bias.bias != nullptr) {
       float* whole = scratch.query_rows + row * launch.padded_dim;

@@ -3,21 +3,25 @@
 
 #include <kvpage/base/error.hpp>
 #include <kvpage/exec/quantized_rows.hpp>
+#include <kvpage/precision/element.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
 /// Quantises every row of x into `out`; the rounding is defined by QuantizedGroup.
 /// Ensures: a group's bits depend on its 32 values alone.
-struct QuantizeRowsArgs {
-  const float* x = nullptr;   // [num_rows, cols]
-  std::int64_t x_stride = 0;  ///< floats from one row to the next
+template <Element X>
+struct BasicQuantizeRowsArgs {
+  const Stored<X>* x = nullptr;  // [num_rows, cols]
+  std::int64_t x_stride = 0;     ///< elements from one row to the next
   std::int64_t num_rows = 0;
   QuantizedRows out{};  // [>= num_rows, cols]
   GroupScale group_scale = GroupScale::kLargest;
 };
+using QuantizeRowsArgs = BasicQuantizeRowsArgs<float>;
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const QuantizeRowsArgs& args) noexcept {
+template <Element X>
+Status validate(const BasicQuantizeRowsArgs<X>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };

@@ -55,13 +55,16 @@ inline QuantizedGroup quantize_group(const float* x, std::int64_t count, GroupSc
 }
 
 /// Obvious loops; the contract is QuantizeRowsArgs.
-inline Status quantize_rows(const QuantizeRowsArgs& args) {
+template <Element X = float>
+Status quantize_rows(const BasicQuantizeRowsArgs<X>& args) {
   if (const Status status = validate(args); !status.ok()) return status;
   QuantizedRows out = args.out;
   for (std::int64_t r = 0; r < args.num_rows; ++r) {
     for (std::int64_t c = 0; c < out.cols; c += QuantizedGroup::kSize) {
       const std::int64_t count = std::min(QuantizedGroup::kSize, out.cols - c);
-      out.row(r)[c / QuantizedGroup::kSize] = quantize_group(args.x + r * args.x_stride + c, count, args.group_scale);
+      float values[QuantizedGroup::kSize];
+      for (std::int64_t i = 0; i < count; ++i) values[i] = ElementCodec<X>::decode(args.x[r * args.x_stride + c + i]);
+      out.row(r)[c / QuantizedGroup::kSize] = quantize_group(values, count, args.group_scale);
     }
   }
   return {};

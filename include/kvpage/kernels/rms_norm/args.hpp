@@ -4,6 +4,7 @@
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/types.hpp>
 #include <kvpage/exec/quantized_rows.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <cmath>
 
@@ -11,19 +12,20 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// out = [residual +] x / sqrt(mean(x^2) + eps) * weight, row by row.
 ///
-/// With `quantized_out` each row is also quantised, to the bits of quantize_rows on `out` with the same `group_scale`; `out` may then
-/// be null.
+/// With `quantized_out` each row is also quantised, to the bits of quantize_rows on an `out` of floats with the same `group_scale`;
+/// `out` may then be null.
 /// Serves norms before a block, norms after it (with `residual`), and the per-head norm of queries and keys (a row is a head).
-/// Requires: `out` is `x`, is `residual`, or overlaps neither.
+/// Requires: `out` is `x`, is `residual`, or overlaps neither; elements that overlap have one type.
 /// Ensures: a row's bits depend on that row, its residual and the weight alone.
 /// Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
-struct RmsNormArgs {
-  const float* x = nullptr;         // [num_rows, dim]
-  std::int64_t x_stride = 0;        ///< floats from one row to the next
+template <Element X, Element Out = X>
+struct BasicRmsNormArgs {
+  const Stored<X>* x = nullptr;     // [num_rows, dim]
+  std::int64_t x_stride = 0;        ///< elements from one row to the next
   const float* weight = nullptr;    // [dim]
-  const float* residual = nullptr;  // [num_rows, dim] or null
+  const Stored<Out>* residual = nullptr;  // [num_rows, dim] or null
   std::int64_t residual_stride = 0;
-  float* out = nullptr;  // [num_rows, dim] or null
+  Stored<Out>* out = nullptr;  // [num_rows, dim] or null
   std::int64_t out_stride = 0;
   std::int64_t num_rows = 0;
   std::int64_t dim = 0;
@@ -31,9 +33,11 @@ struct RmsNormArgs {
   QuantizedRows quantized_out{};  // [>= num_rows, dim] or without memory
   GroupScale group_scale = GroupScale::kLargest;
 };
+using RmsNormArgs = BasicRmsNormArgs<float>;
 
 /// The error of a launch that cannot run, or ok.
-inline Status validate(const RmsNormArgs& args) noexcept {
+template <Element X, Element Out>
+Status validate(const BasicRmsNormArgs<X, Out>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };

@@ -3,6 +3,7 @@
 
 #include <kvpage/base/tables_checked.hpp>
 #include <kvpage/base/types.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <cmath>
 
@@ -19,9 +20,10 @@ enum class RopePairing : std::uint8_t {
 ///
 /// Ensures: a head's bits depend on its values and position alone.
 /// Source: Su et al., RoFormer, 2021.
-struct RopeArgs {
-  float* x = nullptr;             // [num_tokens, num_heads, head_dim], in place; heads are contiguous
-  std::int64_t token_stride = 0;  ///< floats from one token to the next
+template <Element X>
+struct BasicRopeArgs {
+  Stored<X>* x = nullptr;         // [num_tokens, num_heads, head_dim], in place; heads are contiguous
+  std::int64_t token_stride = 0;  ///< elements from one token to the next
   std::int64_t num_tokens = 0;
   std::int64_t num_heads = 0;
   std::int64_t head_dim = 0;
@@ -32,6 +34,7 @@ struct RopeArgs {
   float magnitude = 1.0f;  ///< > 0, finite
   const float* table = nullptr;             // [num_tokens, 2, rotary_dim / 2] of rope_table with these values, or null
 };
+using RopeArgs = BasicRopeArgs<float>;
 
 /// The cosines and sines that rope needs for these positions, times `magnitude`: computed once per step instead of once per layer.
 /// A rotation with a table gives the bits of one without.
@@ -94,7 +97,8 @@ inline Status validate_tables(const RopeTableArgs& args) noexcept {
 }
 
 /// The error of the numbers and pointers of a launch, or ok. Cost: O(1).
-inline Status validate(const RopeArgs& args) noexcept {
+template <Element X>
+Status validate(const BasicRopeArgs<X>& args) noexcept {
   const auto invalid = [](const char* message, std::int64_t value, std::int64_t limit) {
     return Status(StatusCode::kInvalidArgument, message, value, limit);
   };
@@ -114,7 +118,8 @@ inline Status validate(const RopeArgs& args) noexcept {
 }
 
 /// The error of the frequencies and positions of a launch that `validate` accepts, or ok. Cost: O(num_tokens + rotary_dim).
-inline Status validate_tables(const RopeArgs& args) noexcept {
+template <Element X>
+Status validate_tables(const BasicRopeArgs<X>& args) noexcept {
   if (args.num_tokens == 0 || args.num_heads == 0) return {};
   return detail::validate_angles(args.inv_freq, args.rotary_dim, args.positions, args.num_tokens);
 }

@@ -40,14 +40,15 @@ inline Status rope_table(Cpu& cpu, const RopeTableArgs& args) {
 }
 
 /// Rotates tokens on the calling thread: for an epilogue of another kernel.
-class RopeTokens {
+template <Element X>
+class BasicRopeTokens {
  public:
-  RopeTokens(const Cpu& cpu, RopePairing pairing) noexcept
-      : rotate_(pairing == RopePairing::kHalf ? cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_half_token)})
-                                              : cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(rope_adjacent_token)})) {}
+  BasicRopeTokens(const Cpu& cpu, RopePairing pairing) noexcept
+      : rotate_(pairing == RopePairing::kHalf ? cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(template rope_half_token<X>)})
+                                              : cpu.select(IsaTable<Rotate>{KVPAGE_ISA_TABLE(template rope_adjacent_token<X>)})) {}
 
   /// Tokens [begin, end) of a launch that `validate_launch` accepts, with the pairing of the constructor.
-  void operator()(const RopeArgs& args, std::int64_t begin, std::int64_t end) const noexcept {
+  void operator()(const BasicRopeArgs<X>& args, std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t num_pairs = args.rotary_dim / 2;
     float own[kMaxRotaryDim];
     for (std::int64_t t = begin; t < end; ++t) {
@@ -59,20 +60,23 @@ class RopeTokens {
   }
 
  private:
-  using Rotate = void (*)(const RopeArgs&, float*, const float*, const float*);
+  using Rotate = void (*)(const BasicRopeArgs<X>&, Stored<X>*, const float*, const float*);
   Rotate rotate_;
 };
+using RopeTokens = BasicRopeTokens<float>;
 
 /// rope of positions and frequencies that `validate_tables` accepts.
-inline Status rope(Cpu& cpu, const RopeArgs& args, TablesChecked) {
+template <Element X = float>
+Status rope(Cpu& cpu, const BasicRopeArgs<X>& args, TablesChecked) {
   if (const Status status = validate(args); !status.ok() || args.num_heads == 0) return status;
-  const RopeTokens rotate(cpu, args.pairing);
+  const BasicRopeTokens<X> rotate(cpu, args.pairing);
   cpu.parallel_for(args.num_tokens, 8, [&](std::int64_t begin, std::int64_t end, int) { rotate(args, begin, end); });
   return {};
 }
 
 /// The contract is RopeArgs. Errors: a bad shape, pointer or position; then nothing is written.
-inline Status rope(Cpu& cpu, const RopeArgs& args) {
+template <Element X = float>
+Status rope(Cpu& cpu, const BasicRopeArgs<X>& args) {
   if (const Status status = validate_launch(args); !status.ok()) return status;
   return rope(cpu, args, kTablesChecked);
 }

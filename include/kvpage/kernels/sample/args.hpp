@@ -5,6 +5,7 @@
 #include <kvpage/base/expected.hpp>
 #include <kvpage/base/types.hpp>
 #include <kvpage/kernels/sample/weights.hpp>
+#include <kvpage/precision/element.hpp>
 
 #include <span>
 #include <type_traits>
@@ -43,8 +44,9 @@ struct SamplingParams {
 };
 
 /// One row to sample: logits, and everything the choice may depend on. It never depends on other rows.
-struct SampleArgs {
-  const float* logits = nullptr;              // [vocab_size]; pad columns behind it are never read
+template <Element Logit>
+struct BasicSampleArgs {
+  const Stored<Logit>* logits = nullptr;      // [vocab_size]; pad columns behind it are never read
   std::int64_t vocab_size = 0;                ///< at most kMaxVocabSize
   SamplingParams params{};
   std::span<const TokenId> prompt_ids{};      // [num_prompt_tokens], read only by the repetition penalty
@@ -54,6 +56,7 @@ struct SampleArgs {
   std::uint32_t position = 0;                 ///< of the token to be drawn, counted from the start of the prompt
   std::uint32_t child = 0;                    ///< which of the n answers of one request
 };
+using SampleArgs = BasicSampleArgs<float>;
 
 /// Why a row has no next token. It ends that row's request only.
 struct SampleError {
@@ -108,7 +111,8 @@ concept FilterOrder = std::is_same_v<T, TemperatureFirst> || std::is_same_v<T, T
 }
 
 /// Whether the row is well formed: parameters, mask size, every id. Cost: O(number of ids).
-[[nodiscard]] inline Status validate(const SampleArgs& args) noexcept {
+template <Element Logit>
+[[nodiscard]] Status validate(const BasicSampleArgs<Logit>& args) noexcept {
   constexpr auto kBad = StatusCode::kInvalidArgument;
   if (const Status status = validate(args.params, args.vocab_size); !status.ok()) return status;
   if (args.logits == nullptr) return {kBad, "logits must not be null"};

@@ -14,9 +14,11 @@ KVPAGE_BEGIN_NAMESPACE
 namespace reference {
 
 /// Logits after mask, bias and penalties [vocab_size].
-inline std::vector<float> adjusted_logits(const SampleArgs& args) {
+template <Element Logit>
+std::vector<float> adjusted_logits(const BasicSampleArgs<Logit>& args) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  std::vector<float> logits(args.logits, args.logits + args.vocab_size);
+  std::vector<float> logits;
+  for (std::int64_t id = 0; id < args.vocab_size; ++id) logits.push_back(ElementCodec<Logit>::decode(args.logits[id]));
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (!args.allowed.empty() && (args.allowed[id / 32] >> (id % 32) & 1u) == 0) logits[id] = kNever;
   }
@@ -66,13 +68,13 @@ inline void filter(std::vector<Choice>& choices, const SamplingParams& params) {
 }
 
 /// What `sample_row` must return, for well-formed arguments. Allocates.
-template <FilterOrder Order = TemperatureFirst>
-DrawResult sample_row(const SampleArgs& args) {
+template <FilterOrder Order = TemperatureFirst, Element Logit = float>
+DrawResult sample_row(const BasicSampleArgs<Logit>& args) {
   if (!validate(args).ok()) return Unexpected{SampleError{SampleError::Kind::kBadArguments}};
   const auto is_bad = [](float x) { return !(x < std::numeric_limits<float>::infinity()); };
   const auto bad_logit = [](auto id) { return Unexpected{SampleError{SampleError::Kind::kBadLogit, static_cast<TokenId>(id)}}; };
   for (std::int64_t id = 0; id < args.vocab_size; ++id) {
-    if (is_bad(args.logits[id])) return bad_logit(id);
+    if (is_bad(ElementCodec<Logit>::decode(args.logits[id]))) return bad_logit(id);
   }
   const auto logits = adjusted_logits(args);
   std::vector<Choice> choices;
