@@ -27,7 +27,7 @@ const ModelLimits kSmolLM2{"smollm2",
 const ModelLimits kGemma3{"gemma3",
                           {{"f16", 0.0005, 0.002}, {"bf16", 0.0005, 0.002}, {"fp8", 0.002, 0.029}, {"int8", 0.005, 0.03},
                            {"int4", 0.01, 0.09}}};
-const ModelLimits kQwen{"qwen0.5b", {{"f16", 0.0005, 0.002}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.07}}};
+const ModelLimits kQwen{"qwen0.5b", {{"f16", 0.0005, 0.002}, {"fp8", 0.005, 0.05}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.07}}};
 
 struct FileScore {
   double prompt_nll = 0;
@@ -103,6 +103,7 @@ TEST_CASE("golden.kv_quality.cpu_smollm2_int8", "[golden]") { check_with_fast_ke
 TEST_CASE("golden.kv_quality.cpu_smollm2_int4", "[golden][night]") { check_with_fast_kernels(kSmolLM2, 0.033, "int4"); }
 TEST_CASE("golden.kv_quality.cpu_gemma3_int4", "[golden]") { check_with_fast_kernels(kGemma3, 0.0226, "int4"); }
 TEST_CASE("golden.kv_quality.cpu_qwen0.5b_int8", "[golden][night]") { check_with_fast_kernels(kQwen, 0.0073, "int8"); }
+TEST_CASE("golden.kv_quality.cpu_qwen0.5b_fp8", "[golden][night]") { check_with_fast_kernels(kQwen, 0.0073, "fp8"); }
 TEST_CASE("golden.kv_quality.cpu_gemma3_int8", "[golden][night]") { check_with_fast_kernels(kGemma3, 0.0226, "int8"); }
 TEST_CASE("golden.kv_quality.cpu_qwen0.5b_int4", "[golden][night]") { check_with_fast_kernels(kQwen, 0.0073, "int4"); }
 TEST_CASE("golden.kv_quality.format_alone_smollm2", "[golden][night]") { check_format_alone(kSmolLM2); }
