@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes examples/engine/chat/unicode_{properties,case_maps}.hpp from the str methods of this Python, which are what templates expect.
+"""Writes examples/engine/chat/unicode_tables.hpp from the str methods of this Python, which are what templates expect.
 
 Run it with Debian 12's python3 (3.11, Unicode 14.0): tools/generate_case_tables.py examples/engine/chat
 """
@@ -8,7 +8,7 @@ import sys
 import unicodedata
 
 ALL = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
-PROPERTIES = [  # names of the bits, lowest first, as CharProperty in unicode_text.hpp
+PROPERTIES = [  # names of the bits, lowest first, as CharProperty in text.hpp
     str.isprintable,
     str.isalpha,
     str.isdecimal,
@@ -101,15 +101,6 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     runs = property_runs()
     classes = sorted({bits for _, bits in runs})
-    write(
-        folder / "unicode_properties.hpp",
-        "Runs of code points with equal properties, from U+0000 on",
-        [
-            *array("std::uint16_t", "kPropertyClasses", [f"{bits}," for bits in classes]),
-            f"/// length * {len(classes)} + index into kPropertyClasses; what follows the last run has no property.",
-            *array("std::uint32_t", "kPropertyRuns", [f"{n * len(classes) + classes.index(bits)}," for n, bits in runs]),
-        ],
-    )
     body = [
         "/// Code points first, first + stride, ... (count of them) map to themselves + delta.",
         "struct CaseRange { std::uint32_t first; std::uint16_t count; std::uint8_t stride; std::int32_t delta; };",
@@ -127,7 +118,11 @@ def main():
             body.append(f"/// Where it differs from the map of {'upper' if base is str.upper else 'lower'} case.")
         body += array("CaseRange", f"k{name}Ranges", ["{%d,%d,%d,%d}," % row for row in ranges])
         body += array("CaseText", f"k{name}Texts", ["{%d,%s}," % (code, quoted(text)) for code, text in texts])
-    write(folder / "unicode_case_maps.hpp", "Case maps of Unicode", body)
+    body += array("std::uint16_t", "kPropertyClasses", [f"{bits}," for bits in classes])
+    body.append(f"/// Runs of code points with equal properties, from U+0000 on: length * {len(classes)} + index into kPropertyClasses;")
+    body.append("/// what follows the last run has no property.")
+    body += array("std::uint32_t", "kPropertyRuns", [f"{n * len(classes) + classes.index(bits)}," for n, bits in runs])
+    write(folder / "unicode_tables.hpp", "Case maps and properties of Unicode", body)
 
 
 if __name__ == "__main__":

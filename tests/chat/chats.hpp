@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engine/chat/chat_template.hpp"
-#include "engine/chat/json_value.hpp"
 
 #include <nlohmann/json.hpp>
 

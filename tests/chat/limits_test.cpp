@@ -1,5 +1,5 @@
 #include "chat/chats.hpp"
-#include "engine/chat/limits.hpp"
+#include "engine/chat/value.hpp"
 #include "support/catch.hpp"
 
 using namespace kvpage_test;

@@ -1,7 +1,6 @@
 #include "chat/chats.hpp"
 #include "chat/jinja_oracle.hpp"
-#include "engine/chat/unicode_text.hpp"
-#include "engine/chat/utf8.hpp"
+#include "engine/chat/text.hpp"
 #include "support/catch.hpp"
 #include "support/environment.hpp"
 

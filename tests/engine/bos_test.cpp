@@ -1,6 +1,5 @@
 /// \file B48: from messages through the template to ids there is exactly one BOS, whoever writes it.
 #include "engine/chat/chat_template.hpp"
-#include "engine/chat/json_value.hpp"
 #include "tokenizer/toy_vocabulary.hpp"
 
 #include <nlohmann/json.hpp>

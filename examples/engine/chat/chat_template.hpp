@@ -1,12 +1,11 @@
 /// \file ChatTemplate: a model's own chat template, compiled once; turns messages into the prompt that the model was trained on.
 #pragma once
 
-#include "engine/chat/template_error.hpp"
-#include "engine/chat/trusted_text.hpp"
 #include "engine/chat/value.hpp"
 
 #include <kvpage/base/expected.hpp>
 
+#include <array>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -17,9 +16,9 @@
 
 namespace kvpage::engine {
 
-/// What a template sees. Values from JSON: chat/json_value.hpp.
+/// What a template sees. Values from JSON: template_value.
 struct ChatInputs {
-  chat::Value messages;                     ///< list of maps; their roles are trusted if known (chat/trusted_roles.hpp)
+  chat::Value messages;                     ///< list of maps; their roles are trusted if known (kKnownRoles)
   chat::Value tools = chat::Value::none();  ///< list of maps, or none
   bool add_generation_prompt = true;
   std::string bos_token;  ///< text of the special token, "" if the model has none; trusted
@@ -42,7 +41,7 @@ struct Program;
 
 /// A compiled template in Jinja2 with trim_blocks and lstrip_blocks, as model files use it; docs/templates.md lists what is not supported.
 /// It can only read its inputs: attribute access is map access or a listed method, attributes and keys with `_` and variables with `__`
-/// in front are refused, and chat/limits.hpp caps source, steps, output, depth, ranges and integers.
+/// in front are refused, and chat/value.hpp caps source, steps, output, depth, ranges and integers.
 /// Threads: render may run at the same time on any.
 class ChatTemplate {
  public:
@@ -58,4 +57,21 @@ class ChatTemplate {
   std::shared_ptr<const chat::Program> program_;
 };
 
+/// The value that a JSON text describes; maps keep the order of their keys, integers every digit.
+/// Errors: kSyntax for what is no JSON or a number beyond 1.8e308; kLimit when lists and maps nest deeper than chat::kMaxDepth.
+[[nodiscard]] Expected<chat::Value, TemplateError> template_value(std::string_view json);
+
 }  // namespace kvpage::engine
+
+namespace kvpage::engine::chat {
+
+/// The roles that templates of published models compare with or write. A closed list, not a form: a marker such as
+/// `'<|' + role + '|>'` becomes one token with these, and `im_end` or `endoftext` are no roles.
+inline constexpr std::array<std::string_view, 9> kKnownRoles{"system", "developer", "user",    "assistant",  "tool",
+                                                             "function", "model",    "ipython", "observation"};
+
+/// `messages` in which the `role` of each message is trusted if it is exactly one of kKnownRoles. Contents, names, tool calls
+/// and other roles stay as they are, so nothing that a user writes is trusted.
+Value with_trusted_roles(const Value& messages);
+
+}  // namespace kvpage::engine::chat

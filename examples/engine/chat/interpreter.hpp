@@ -1,9 +1,8 @@
-/// \file The interpreter: walks a compiled template once, within the caps of chat/limits.hpp.
+/// \file The interpreter: walks a compiled template once, within the caps of chat/value.hpp.
 #pragma once
 
-#include "engine/chat/ast.hpp"
-#include "engine/chat/budget.hpp"
 #include "engine/chat/chat_template.hpp"
+#include "engine/chat/syntax.hpp"
 #include "engine/chat/value.hpp"
 
 #include <cstdint>
@@ -63,7 +62,6 @@ class Interpreter {
   class Level;   // counts one evaluation level while it lives
   class Inside;  // makes a new scope the current one while it lives
 
-  // interpret_statement.cpp
   Flow run_block(const Block& block);
   Flow run(const Data& node);
   Flow run(const Output& node);
@@ -83,14 +81,12 @@ class Interpreter {
   Flow capture(const Block& block, TrustedText& text);
   void assign(Scope& scope, const Target& target, const Value& value);
 
-  // interpret_loop.cpp
   Flow run_loop(const For& node, const ScopePtr& outer, std::vector<Value> items, std::size_t depth);
   bool pull(LoopState& loop);
   Value loop_attribute(LoopState& loop, std::string_view name);
   Value call_loop_method(LoopState& loop, std::string_view name, const Arguments& arguments);
   Value recurse(LoopState& loop, const Arguments& arguments);
 
-  // interpret_expression.cpp
   Value evaluate(const Expr& expr);
   Value evaluate_optional(const ExprPtr& expr) { return expr != nullptr ? evaluate(*expr) : Value{}; }
   Value eval(const Literal& node) { return node.value; }
@@ -111,7 +107,6 @@ class Interpreter {
   Value eval(const FilterCall& node);
   Value eval(const TestCall& node);
 
-  // interpret_call.cpp
   Value eval(const Call& node) { return call(node, nullptr); }
   Arguments arguments_of(const ArgumentExprs& exprs);
   Value call(const Call& node, MacroObject* caller);
@@ -121,7 +116,7 @@ class Interpreter {
   Value expand_macro(const Callable& callable, const ScopePtr& scope);
   Value call_global(std::string_view name, const Arguments& arguments);
 
-  // interpret_global.cpp
+  // chat_template.cpp
   Value make_range(const Arguments& arguments);
   Value make_dict(const Arguments& arguments);
   Value make_namespace(const Arguments& arguments);

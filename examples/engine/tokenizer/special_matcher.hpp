@@ -1,7 +1,7 @@
 /// \file SpecialMatcher: finds the text of special tokens inside a text.
 #pragma once
 
-#include "engine/chat/trusted_text.hpp"
+#include "engine/chat/value.hpp"
 #include "engine/tokenizer/tokenizer_data.hpp"
 #include "engine/tokenizer/vocab.hpp"
 

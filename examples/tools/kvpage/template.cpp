@@ -1,4 +1,4 @@
-#include "engine/chat/json_value.hpp"
+#include "engine/chat/chat_template.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/json_ids.hpp"
