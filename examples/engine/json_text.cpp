@@ -1,6 +1,6 @@
 #include "engine/json_text.hpp"
 
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <cstddef>
 #include <cstdio>
@@ -94,17 +94,11 @@ std::optional<std::int64_t> json_integer(const Json& value, std::int64_t least, 
 }
 
 std::string invalid_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char c = decode_utf8(text, at);
-    if (c.valid()) {
-      at += c.length;
-      continue;
-    }
-    char byte[8];
-    std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[at])));
-    return "byte " + std::to_string(at + 1) + " (" + byte + ") is not UTF-8";
-  }
-  return {};
+  const std::size_t at = find_invalid_utf8(text);
+  if (at == std::string_view::npos) return {};
+  char byte[8];
+  std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[at])));
+  return "byte " + std::to_string(at + 1) + " (" + byte + ") is not UTF-8";
 }
 
 Expected<Json, JsonFault> parse_json(std::string_view text) {

@@ -3,7 +3,7 @@
 
 #include "engine/loader/gguf.hpp"
 #include "engine/tokenizer/pre_tokenizer.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 #include "tokenizer/random_text.hpp"
 
 #include <map>
@@ -102,7 +102,7 @@ class NaiveEncoder {
       for (std::uint32_t b = 0; b < byte; ++b) code_point += plain(b) ? 0u : 1u;
     }
     std::string piece;
-    append_code_point(piece, code_point);
+    kvpage::engine::append_utf8(piece, code_point);
     return piece;
   }
 

@@ -4,7 +4,7 @@
 #include "tokenizer/toy_vocabulary.hpp"
 
 #include "engine/tokenizer/nfc.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -66,7 +66,7 @@ std::string hex_fnv1a(std::string_view bytes) {
 /// The code point alone, among marks of other classes, between jamo and behind a syllable.
 void append_composed_forms(std::string& out, std::uint32_t code_point, NfcScratch& scratch) {
   std::string c;
-  kvpage_test::append_code_point(c, code_point);
+  kvpage::engine::append_utf8(c, code_point);
   const std::string forms = c + " a" + c + "\u0323\u0301 \u0345" + c + "\u0334 \u1112" + c + "\u11ab \uac00" + c;
   out += to_nfc(forms, scratch);
 }

@@ -1,7 +1,7 @@
 /// \file The scanners against the published patterns, and the class of every code point, with PCRE2 as the judge.
 #include "engine/tokenizer/pre_tokenizer.hpp"
 #include "engine/tokenizer/unicode_class.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 #include "support/environment.hpp"
 #include "tokenizer/pcre2_pattern.hpp"
 #include "tokenizer/random_text.hpp"
@@ -147,7 +147,7 @@ TEST_CASE("tokenizer.unicode.every_code_point_has_the_class_that_pcre2_gives_it"
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     code_point_at.resize(all.size() + 1);
     code_point_at.back() = c;
-    kvpage_test::append_code_point(all, c);
+    kvpage::engine::append_utf8(all, c);
   }
   std::vector<CharClass> wanted(0x110000, CharClass::kOther);
   const auto mark = [&](const std::string& pattern, CharClass char_class) {

@@ -1,6 +1,8 @@
 /// \file Random texts for property tests of the tokenizer.
 #pragma once
 
+#include "engine/text/utf8.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +11,6 @@
 #include <string_view>
 
 namespace kvpage_test {
-
-/// Appends a code point as UTF-8. Requires: no surrogate, at most 0x10FFFF.
-inline void append_code_point(std::string& text, std::uint32_t c) {
-  const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) return put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
-  if (c < 0x10000) return put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-  put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-}
 
 /// Valid UTF-8 in which everything that pre-tokenizers tell apart is frequent and adjacent.
 class RandomText {
@@ -51,9 +44,9 @@ class RandomText {
         "23",     "4567",   ".",      "!?",     "->",     "\u00a0", "\u2003", "\u3000", "\u00e9",     "\u0416",
         "\u4e2d", "\uac00", "\u0663", "\u00bd", "\u2167", "\u0301", "\u2019", "\u017f", "\U0001f642", "\u0085"};
     const std::uint64_t kind = below(16);
-    if (kind == 0) return append_code_point(text, any_code_point(0x10FFFF));
-    if (kind == 1) return append_code_point(text, any_code_point(0xFFFF));
-    if (kind == 2) return append_code_point(text, static_cast<std::uint32_t>(below(0x80)));
+    if (kind == 0) return kvpage::engine::append_utf8(text, any_code_point(0x10FFFF));
+    if (kind == 1) return kvpage::engine::append_utf8(text, any_code_point(0xFFFF));
+    if (kind == 2) return kvpage::engine::append_utf8(text, static_cast<std::uint32_t>(below(0x80)));
     text += kParts[below(kParts.size())];
   }
 

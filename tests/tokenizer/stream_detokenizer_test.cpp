@@ -108,7 +108,7 @@ TEST_CASE("tokenizer.utf8.stream_repairs_exactly_the_maximal_invalid_parts", "[t
   for (std::uint32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     std::string text;
-    kvpage_test::append_code_point(text, c);
+    kvpage::engine::append_utf8(text, c);
     const Utf8Char decoded = kvpage::engine::decode_utf8(text, 0);
     if (!decoded.valid() || decoded.code_point != c || decoded.length != text.size()) FAIL("code point " << c);
   }

@@ -42,7 +42,7 @@ class ToyVocabulary {
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
       const bool plain = (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
       std::string piece;
-      append_code_point(piece, plain ? byte : next++);
+      kvpage::engine::append_utf8(piece, plain ? byte : next++);
       vocabulary.add(piece);
     }
     return vocabulary;

@@ -2,6 +2,7 @@
 #include "engine/chat/syntax.hpp"
 #include "engine/chat/text.hpp"
 #include "engine/chat/value.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -281,7 +282,7 @@ std::vector<Token> scan_template(std::string_view source) {
     fail(TemplateErrorKind::kLimit,
          "has " + std::to_string(source.size()) + " bytes; at most " + std::to_string(kMaxSourceBytes) + " are allowed");
   }
-  if (!is_valid_utf8(source)) fail(TemplateErrorKind::kSyntax, "is not valid UTF-8");
+  if (find_invalid_utf8(source) != std::string_view::npos) fail(TemplateErrorKind::kSyntax, "is not valid UTF-8");
   return Scanner{source}.run();
 }
 

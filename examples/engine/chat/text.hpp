@@ -31,7 +31,6 @@ std::size_t count_code_points(std::string_view text);
 /// Byte position of code point number `index`, text.size() if there are fewer.
 std::size_t byte_offset(std::string_view text, std::size_t index);
 
-bool is_valid_utf8(std::string_view text);
 /// str.isspace of one code point.
 bool is_space(char32_t value);
 /// One of the line ends of str.splitlines.

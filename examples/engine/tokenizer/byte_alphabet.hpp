@@ -1,7 +1,7 @@
 /// \file The alphabet in which byte-level BPE vocabularies write bytes: one printable character for each byte.
 #pragma once
 
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <array>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "engine/tokenizer/nfc.hpp"
 
 #include "engine/tokenizer/nfc_data.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -120,14 +120,6 @@ std::size_t skip_plain(std::string_view text, std::size_t at) noexcept {
     }
     if (at == text.size()) return at;
   }
-}
-
-void append_utf8(std::string& text, std::uint32_t c) {
-  const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) return put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
-  if (c < 0x10000) return put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-  put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
 }
 
 /// Appends the full decomposition of `c`. Hangul syllables stay: what joins them is composed all the same.

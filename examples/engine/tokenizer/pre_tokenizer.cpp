@@ -2,7 +2,7 @@
 #include "engine/tokenizer/pre_tokenizer.hpp"
 
 #include "engine/tokenizer/unicode_class.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 #include <kvpage/base/assert.hpp>
 

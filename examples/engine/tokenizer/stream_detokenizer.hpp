@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/tokenizer/tokenizer.hpp"
-#include "engine/tokenizer/utf8.hpp"
+#include "engine/text/utf8.hpp"
 
 namespace kvpage::engine {
 

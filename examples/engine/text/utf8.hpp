@@ -1,4 +1,4 @@
-/// \file UTF-8, one character at a time, and Utf8Stream: bytes in pieces of any size to text of whole characters.
+/// \file UTF-8 to code points and back, one character at a time, and Utf8Stream: bytes in pieces of any size to text of whole characters.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,25 @@ constexpr Utf8Char decode_utf8(std::string_view text, std::size_t begin) noexcep
     highest = 0xBF;
   }
   return {code_point, length, Utf8Char::State::kValid};
+}
+
+/// Where the first byte stands that belongs to no whole character; npos when all do.
+constexpr std::size_t find_invalid_utf8(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Char c = decode_utf8(text, at);
+    if (!c.valid()) return at;
+    at += c.length;
+  }
+  return std::string_view::npos;
+}
+
+/// Appends the bytes of `c`. Requires: c <= U+10FFFF; a surrogate gives the three bytes that decode_utf8 refuses.
+inline void append_utf8(std::string& text, std::uint32_t c) {
+  const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) return put(c);
+  if (c < 0x800) return put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
+  if (c < 0x10000) return put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+  put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
 }
 
 /// Turns a byte string that arrives in pieces into valid UTF-8. At most 3 bytes, the beginning of a character, are held
