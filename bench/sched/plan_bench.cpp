@@ -3,8 +3,8 @@
 // never waits for anything, and another program's turn is not its cost.
 #include "02_custom_policy/aged_shortest.hpp"
 #include "scheduler_load.hpp"
+#include "tools/simulator/simulation.hpp"
 
-#include <kvpage/sched/simulator/simulation.hpp>
 
 #include <atomic>
 #include <chrono>

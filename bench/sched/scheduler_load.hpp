@@ -1,10 +1,11 @@
 /// \file SchedulerLoad: a scheduler and its cache without a model, kept under a load of one kind.
 #pragma once
 
+#include "tools/simulator/sim_config.hpp"
+
 #include <kvpage/cache/block_allocator.hpp>
 #include <kvpage/sched/any_policies.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
-#include <kvpage/sched/simulator/sim_config.hpp>
 
 #include <cstdlib>
 

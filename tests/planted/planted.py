@@ -96,10 +96,10 @@ class Workshop:
         self.clean_seconds = {}
 
     def headers(self, fault):
-        """A copy of include/ and of the engine with the fault in it (None: clean)."""
+        """A copy of include/, the engine and the simulator with the fault in it (None: clean)."""
         copy = self.folder / (fault.name if fault else "clean")
         shutil.rmtree(copy, ignore_errors=True)
-        for sources in ("include", "examples/engine"):
+        for sources in ("include", "examples/engine", "examples/tools/simulator"):
             shutil.copytree(ROOT / sources, copy / sources)
         if fault:
             self.apply(fault, copy)

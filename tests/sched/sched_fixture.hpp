@@ -4,11 +4,11 @@
 #include <kvpage/cache/tiered_allocator.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
 #include <kvpage/sched/any_policies.hpp>
-#include <kvpage/sched/simulator/sim_tier.hpp>
-#include <kvpage/sched/simulator/toy_model.hpp>
-#include <kvpage/sched/simulator/toy_oracle.hpp>
 
 #include "support/catch.hpp"
+#include "tools/simulator/sim_tier.hpp"
+#include "tools/simulator/toy_model.hpp"
+#include "tools/simulator/toy_oracle.hpp"
 
 #include <map>
 #include <numeric>

@@ -1,9 +1,9 @@
 // The production scheduler and allocator against their oracles, on thousands of seeds.
-#include <kvpage/sched/simulator/sim_shrink.hpp>
-#include <kvpage/sched/simulator/sim_trace.hpp>
 
 #include "support/catch.hpp"
 #include "support/environment.hpp"
+#include "tools/simulator/sim_shrink.hpp"
+#include "tools/simulator/sim_trace.hpp"
 
 #include <stdexcept>
 #include <string>

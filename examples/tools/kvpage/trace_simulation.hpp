@@ -1,9 +1,10 @@
 /// \file Runs of the scheduler's simulator for the verbs simulate and shrink: what fails, and the shortest list of actions that does.
 #pragma once
 
+#include "tools/simulator/sim_shrink.hpp"
+#include "tools/simulator/sim_trace.hpp"
+
 #include <kvpage/base/assert.hpp>
-#include <kvpage/sched/simulator/sim_shrink.hpp>
-#include <kvpage/sched/simulator/sim_trace.hpp>
 
 #include <cstdint>
 #include <optional>

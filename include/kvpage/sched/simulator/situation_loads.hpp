@@ -1,7 +1,7 @@
 /// \file SituationLoads: requests of four typical situations, drawn from a seed, and two machines; what the presets are measured on.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_config.hpp>
+#include <kvpage/sched/simulator/sim_random.hpp>
 #include <kvpage/sched/simulator/simulate_load.hpp>
 
 KVPAGE_BEGIN_NAMESPACE

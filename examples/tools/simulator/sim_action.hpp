@@ -1,7 +1,7 @@
 /// \file SimAction: what happens next in a simulated world; a list of them is a trace that replays the run.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_config.hpp>
+#include "tools/simulator/sim_config.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

@@ -1,7 +1,7 @@
 /// \file SimTransfers: carries out the transfers of sealed steps, and lets them fail.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_world.hpp>
+#include "tools/simulator/sim_world.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

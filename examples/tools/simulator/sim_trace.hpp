@@ -1,7 +1,7 @@
 /// \file SimTrace: a seed and a list of actions as text, one action a line, so that a failing run can be kept, sent and replayed.
 #pragma once
 
-#include <kvpage/sched/simulator/simulation.hpp>
+#include "tools/simulator/simulation.hpp"
 
 #include <charconv>
 #include <string>

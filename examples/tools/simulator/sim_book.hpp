@@ -1,7 +1,7 @@
 /// \file SimBook: what the simulator knows about every request, and the judge of what it is told.
 #pragma once
 
-#include <kvpage/sched/simulator/toy_oracle.hpp>
+#include "tools/simulator/toy_oracle.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

@@ -1,7 +1,7 @@
 /// \file shrink: the shortest list of actions that still fails, by leaving parts out.
 #pragma once
 
-#include <kvpage/sched/simulator/simulation.hpp>
+#include "tools/simulator/simulation.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

@@ -1,13 +1,14 @@
 /// \file SimWorld: the production allocator and scheduler, the toy model, a clock and a book, side by side.
 #pragma once
 
+#include "tools/simulator/refusing_cache.hpp"
+#include "tools/simulator/sim_action.hpp"
+#include "tools/simulator/sim_book.hpp"
+#include "tools/simulator/sim_tier.hpp"
+
 #include <kvpage/cache/tiered_allocator.hpp>
 #include <kvpage/sched/continuous_scheduler.hpp>
-#include <kvpage/sched/simulator/refusing_cache.hpp>
-#include <kvpage/sched/simulator/sim_action.hpp>
-#include <kvpage/sched/simulator/sim_book.hpp>
 #include <kvpage/sched/any_policies.hpp>
-#include <kvpage/sched/simulator/sim_tier.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 

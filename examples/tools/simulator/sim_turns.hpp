@@ -1,7 +1,7 @@
 /// \file SimTurns: who leads a simulated step, and that whoever is guarded keeps row and blocks until it has gained something.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_world.hpp>
+#include "tools/simulator/sim_world.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

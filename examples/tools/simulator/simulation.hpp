@@ -1,7 +1,7 @@
 /// \file Simulation: runs a world action by action, with every oracle looking.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_step.hpp>
+#include "tools/simulator/sim_step.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

@@ -1,8 +1,8 @@
 /// \file SimStep: one step of a simulated world, with the faults that can meet it.
 #pragma once
 
-#include <kvpage/sched/simulator/sim_transfers.hpp>
-#include <kvpage/sched/simulator/sim_turns.hpp>
+#include "tools/simulator/sim_transfers.hpp"
+#include "tools/simulator/sim_turns.hpp"
 
 KVPAGE_BEGIN_NAMESPACE
 

@@ -1,7 +1,7 @@
 /// \file toy_text: what a request says when it runs alone with unlimited memory and no blocks at all.
 #pragma once
 
-#include <kvpage/sched/simulator/toy_model.hpp>
+#include "tools/simulator/toy_model.hpp"
 
 #include <algorithm>
 #include <vector>
