@@ -21,7 +21,7 @@ std::string shortened(std::string text, std::size_t most) {
 }
 
 /// Builds the value of a text. nlohmann's own builder keeps the last of equal keys, and of a number what a double holds.
-class Builder final : public nlohmann::json_sax<Json> {
+class Builder final : public JsonEvents {
  public:
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -32,7 +32,6 @@ class Builder final : public nlohmann::json_sax<Json> {
     return add(Json::binary(Json::binary_t::container_type(text.begin(), text.end())));
   }
   bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // no text has one
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool key(string_t& name) override {
     if (open_.back()->contains(name)) {
@@ -45,16 +44,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    const std::string all = error.what();
-    const std::size_t place = all.find(": ");  // "[json.exception..] parse error at line 1, column 2: syntax error ..."
-    const std::string what = place == std::string::npos ? all : all.substr(place + 2);
-    fault = {"parse error at byte " + std::to_string(position) + ": " + shortened(what, kMostFaultBytes)};
-    return false;
-  }
 
   Json root;
-  JsonFault fault;
 
  private:
   Json& place(Json value) {
@@ -101,13 +92,25 @@ std::string invalid_utf8(std::string_view text) {
   return "byte " + std::to_string(at + 1) + " (" + byte + ") is not UTF-8";
 }
 
-Expected<Json, JsonFault> parse_json(std::string_view text) {
-  if (std::string wrong = invalid_utf8(text); !wrong.empty()) return Unexpected{JsonFault{std::move(wrong)}};
+bool JsonEvents::parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+  const std::string all = error.what();
+  const std::size_t place = all.find(": ");  // "[json.exception..] parse error at line 1, column 2: syntax error ..."
+  const std::string what = place == std::string::npos ? all : all.substr(place + 2);
+  fault = {"parse error at byte " + std::to_string(position) + ": " + shortened(what, kMostFaultBytes)};
+  return false;
+}
+
+bool read_json(std::string_view text, JsonEvents& events) {
+  if (std::string wrong = invalid_utf8(text); !wrong.empty()) return events.fault = {std::move(wrong)}, false;
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {  // where nlohmann's lexer sees the end of the text
-    return Unexpected{JsonFault{"byte " + std::to_string(nul + 1) + " (0x00) is no JSON"}};
+    return events.fault = {"byte " + std::to_string(nul + 1) + " (0x00) is no JSON"}, false;
   }
+  return Json::sax_parse(text.begin(), text.end(), &events);
+}
+
+Expected<Json, JsonFault> parse_json(std::string_view text) {
   Builder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Unexpected{std::move(builder.fault)};
+  if (!read_json(text, builder)) return Unexpected{std::move(builder.fault)};
   return std::move(builder.root);
 }
 

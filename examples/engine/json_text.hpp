@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,18 @@ namespace kvpage::engine {
 struct JsonFault {
   std::string what;
 };
+
+/// What builds a value from the events of a JSON text; an event that returns false ends the reading and has set the fault.
+class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool binary(binary_t&) final { return false; }  // no text has one
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) final;
+
+  JsonFault fault;
+};
+
+/// Gives the events of `text`. Errors: false and the fault in `events`: bytes that are no UTF-8, broken syntax, a number beyond 1.8e308.
+[[nodiscard]] bool read_json(std::string_view text, JsonEvents& events);
 
 /// The text as JSON. An integer beyond 64 bits, which the library would round to a double, is kept as its digits in a json::binary: no
 /// reader takes that for a number, and errors show it as it was written.

@@ -235,6 +235,8 @@ TEST_CASE("chat.json.values_keep_order_and_refuse_what_they_cannot_hold", "[chat
         "[123456789012345678901234567890, -18446744073709551616, 0, 100.0]123456789012345678901234567891");
   CHECK(template_value(std::string(5000, '9')).error().message.find("overflow") != std::string::npos);
   CHECK(template_value("[1, 2").error().kind == kSyntax);
+  CHECK(template_value("[1, 2").error().message.starts_with("parse error at byte 6: "));
+  CHECK(template_value(std::string_view("[1]\0, 2", 7)).error().message == "byte 4 (0x00) is no JSON");
   CHECK(template_value("{\"a\": 1} x").error().kind == kSyntax);
   std::string deep(65, '[');
   deep += std::string(65, ']');

@@ -3,8 +3,7 @@
 #include "engine/chat/functions.hpp"
 #include "engine/chat/text.hpp"
 #include "engine/chat/value.hpp"
-
-#include <nlohmann/json.hpp>
+#include "engine/json_text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -148,10 +147,9 @@ namespace kvpage::engine {
 namespace {
 
 using chat::Value;
-using Json = nlohmann::ordered_json;
 
 /// Takes the events of a JSON text. Integers keep every digit.
-class ValueBuilder : public nlohmann::json_sax<Json> {
+class ValueBuilder final : public JsonEvents {
  public:
   bool null() override { return put(Value::none()); }
   bool boolean(bool value) override { return put(Value::boolean(value)); }
@@ -161,7 +159,6 @@ class ValueBuilder : public nlohmann::json_sax<Json> {
     return put(text.find_first_of(".eE") == std::string::npos ? whole(text) : Value::number(value));
   }
   bool string(std::string& value) override { return put(Value::text(value)); }
-  bool binary(Json::binary_t&) override { chat::fail_runtime("JSON has no binary values"); }
   bool key(std::string& value) override { return open_.back().keys.push_back(value), true; }
   bool start_object(std::size_t) override { return open(); }
   bool start_array(std::size_t) override { return open(); }
@@ -179,10 +176,6 @@ class ValueBuilder : public nlohmann::json_sax<Json> {
     Value list = Value::list(std::move(open_.back().items));
     open_.pop_back();
     return put(std::move(list));
-  }
-
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
-    chat::fail(TemplateErrorKind::kSyntax, "invalid JSON at byte " + std::to_string(at) + ": " + error.what());
   }
 
   Value take() { return std::move(root_); }
@@ -225,7 +218,7 @@ class ValueBuilder : public nlohmann::json_sax<Json> {
 Expected<chat::Value, TemplateError> template_value(std::string_view json) {
   try {
     ValueBuilder builder;
-    Json::sax_parse(json.begin(), json.end(), &builder);
+    if (!read_json(json, builder)) chat::fail(TemplateErrorKind::kSyntax, std::move(builder.fault.what));
     return builder.take();
   } catch (chat::TemplateFailure& failure) {
     return Unexpected{std::move(failure.error)};

@@ -1,7 +1,6 @@
 #include "engine/chat/chat_template.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/failure.hpp"
-#include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/loaded_model.hpp"
 
 #include <cstdio>
@@ -13,7 +12,6 @@ namespace {
 engine::chat::Value read_json_array(const std::string& path) {
   const std::string text = read_text(path);
   auto value = engine::template_value(text);
-  if (!value && value.error().kind == engine::TemplateErrorKind::kSyntax) parse_document(text, path);  // says what is wrong and where
   if (!value) throw Failure(kExitUsage, path + ": " + value.error().message);
   if (value->as_list() == nullptr) throw Failure(kExitUsage, path + ": must hold a JSON array");
   return std::move(*value);
