@@ -1,23 +1,13 @@
 /// \file ContinuousScheduler: decides which tokens of which requests run in the next step.
 #pragma once
 
-#include <kvpage/sched/admission_learned_growth.hpp>
-#include <kvpage/sched/detail/commit_step.hpp>
-#include <kvpage/sched/detail/planner.hpp>
-#include <kvpage/sched/detail/seal_step.hpp>
+#include <kvpage/sched/detail/commit.hpp>
+#include <kvpage/sched/detail/plan.hpp>
+#include <kvpage/sched/detail/seal.hpp>
 #include <kvpage/sched/detail/submit.hpp>
 #include <kvpage/sched/detail/write_plan.hpp>
-#include <kvpage/sched/order_fcfs.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
-
-/// The three decisions that a user may replace.
-template <OrderPolicy OrderType = Fcfs, AdmissionPolicy AdmissionType = LearnedGrowth, PreemptionPolicy PreemptionType = PreemptByCost>
-struct SchedulerPolicies {
-  OrderType order{};
-  AdmissionType admission{};
-  PreemptionType preemption{};
-};
 
 /// Continuous batching over a BlockAllocator, without a model.
 ///
@@ -68,7 +58,7 @@ struct SchedulerPolicies {
 /// Errors: the constructor throws ConfigError; submit refuses; submit and plan throw std::bad_alloc and change nothing then; everything
 /// else keeps its contract or asserts.
 /// Threads: one owner. Cost: plan + commit O(running + admitted + examined waiting), removal from the queue O(log waiting).
-template <class Cache, class Policies, SchedulerEnv Env>
+template <SchedulableCache Cache, SchedulerPolicySet Policies, SchedulerEnv Env>
 class ContinuousScheduler {
   using Core = detail::SchedulerCore<Cache, Policies, Env>;
 
@@ -81,10 +71,6 @@ class ContinuousScheduler {
     if (pool.max_seqs < config.max_seqs) {
       throw_config_error("the cache needs at least max_seqs sequences", pool.max_seqs, config.max_seqs, "sequences");
     }
-    core_.num_groups = pool.num_groups;
-    core_.block_size = pool.block_size;
-    for (std::int64_t g = 0; g < pool.num_groups; ++g) core_.has_windows = core_.has_windows || pool.window(g) > 0;
-    core_.pool_tokens = core_.longest_sequence();
     if (core_.pool_tokens < 1) throw_config_error("the pool needs a block per group", pool.num_blocks, pool.num_groups, "blocks");
     core_.reserve();
   }
@@ -198,8 +184,8 @@ class ContinuousScheduler {
   [[nodiscard]] const SchedulerConfig& config() const noexcept { return core_.config; }
   [[nodiscard]] const Policies& policies() const noexcept { return core_.policies; }
   /// The step that is planned or sealed: does it advance the leader?
-  [[nodiscard]] bool leader_advanced() const noexcept { return core_.step.leader_advanced; }
-  /// Rows so far done for a tenant, as FairShare counts them; 0 for other orders.
+  [[nodiscard]] bool leader_advanced() const noexcept { return core_.plan.leader_advanced; }
+  /// What the account of a tenant's last request was charged, by an order that keeps accounts; 0 for other orders.
   [[nodiscard]] std::int64_t tenant_charge(std::uint32_t tenant) const {
     const auto at = core_.tenants.find(tenant);
     const auto& lanes = core_.waiting.lanes();  // a tenant whose first request found no memory may be without
@@ -225,12 +211,9 @@ class ContinuousScheduler {
 
   /// True when the leader got no row although pins hold blocks.
   bool make_plan() {
-    core_.step.clear(core_.num_groups);
-    auto txn = core_.cache->begin();
-    KVPAGE_ASSERT(txn.has_value(), "nobody else has a transaction open");
-    core_.step.txn.emplace(std::move(*txn));
-    detail::Planner<Core>{core_}.run();
-    return !core_.step.leader_advanced && core_.step.leader != kNoRequestSlot && core_.cache->capacity().pinned > 0;
+    detail::begin_plan(core_);
+    detail::plan_step(core_);
+    return !core_.plan.leader_advanced && core_.plan.leader != kNoRequestSlot && core_.cache->capacity().pinned > 0;
   }
 
   /// Pins give way to a leader that finds no block, least valuable first. False when none could.

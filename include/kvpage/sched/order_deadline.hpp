@@ -9,7 +9,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// By finish_by_ns, then start_by_ns; requests without a deadline come last, by submission.
 struct DeadlineOrder : OrderDefaults {
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept {
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept {
     if (request.finish_by_ns != 0) return request.finish_by_ns;
     return request.start_by_ns != 0 ? request.start_by_ns : std::numeric_limits<std::int64_t>::max();
   }

@@ -10,9 +10,12 @@ KVPAGE_BEGIN_NAMESPACE
 /// tenant that was ever seen, and each keeps its account, about 100 bytes: tenants are customers, not requests.
 /// Source: virtual token counter, Sheng et al., "Fairness in Serving Large Language Models", 2024 (arXiv 2401.00588).
 struct FairShare : OrderDefaults {
-  static constexpr bool kFairLanes = true;
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept { return request.arrival_ns; }
+  [[nodiscard]] std::uint64_t account(const RequestView& request) const noexcept { return request.tenant; }
+  [[nodiscard]] std::int64_t charge(const RequestView&, const WorkDone& work) const noexcept {
+    return work.prompt_tokens + 2 * work.new_tokens;
+  }
 };
-static_assert(OrderPolicy<FairShare>);
+static_assert(AccountingOrder<FairShare>);
 
 KVPAGE_END_NAMESPACE

@@ -7,7 +7,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// By arrival; priorities are ignored.
 struct Fcfs : OrderDefaults {
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept { return request.arrival_ns; }
 };
 static_assert(OrderPolicy<Fcfs>);
 

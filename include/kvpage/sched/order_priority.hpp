@@ -12,13 +12,13 @@ KVPAGE_BEGIN_NAMESPACE
 struct PriorityOrder : OrderDefaults {
   static constexpr std::int64_t kNeverAges = std::numeric_limits<std::int64_t>::max();
   std::int64_t age_ns = 10'000'000'000;
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept {
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept {
     if (age_ns == kNeverAges) return request.priority;
     constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();  // whoever would come behind the end of the clock
     if (age_ns > 0 && request.priority > (kLast - request.arrival_ns) / age_ns) return kLast;
     return request.arrival_ns + request.priority * age_ns;
   }
-  [[nodiscard]] std::int64_t priority(const Request& request) const noexcept { return request.priority; }
+  [[nodiscard]] std::int64_t priority(const RequestView& request) const noexcept { return request.priority; }
 };
 static_assert(OrderPolicy<PriorityOrder>);
 

@@ -7,7 +7,7 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// By prompt tokens + new tokens asked for. Long requests are kept from starving by starve_after_ns alone.
 struct Shortest : OrderDefaults {
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.prompt_tokens + request.max_new_tokens; }
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept { return request.prompt_tokens + request.max_new_tokens; }
 };
 static_assert(OrderPolicy<Shortest>);
 

@@ -8,9 +8,9 @@ KVPAGE_BEGIN_NAMESPACE
 /// By arrival. Whoever waits when nobody runs forms a batch of at most max_seqs; it ends before the next one starts. What continuous
 /// batching is measured against.
 struct StaticBatch : OrderDefaults {
-  static constexpr bool kOnlyWhenEmpty = true;
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept { return request.arrival_ns; }
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept { return request.arrival_ns; }
+  [[nodiscard]] bool may_join(const FormedBatch& batch) const noexcept { return !batch.closed; }
 };
-static_assert(OrderPolicy<StaticBatch>);
+static_assert(BatchingOrder<StaticBatch>);
 
 KVPAGE_END_NAMESPACE

@@ -19,6 +19,18 @@ struct RankKey {
   friend constexpr auto operator<=>(const RankKey&, const RankKey&) = default;
 };
 
+/// What an order may know of a request.
+struct RequestView {
+  std::int64_t arrival_ns = 0;
+  std::int64_t priority = 0;  ///< as submitted or set since; 0 = most urgent
+  std::int64_t prompt_tokens = 0;
+  std::int64_t max_new_tokens = 0;
+  std::int64_t start_by_ns = 0;   ///< 0 = no deadline
+  std::int64_t finish_by_ns = 0;  ///< 0 = no deadline
+  std::uint32_t tenant = 0;
+  std::uint32_t num_answers = 1;
+};
+
 /// One answer. A request for n answers has n of these; the first one (`child == 0`) computes the prompt for all.
 struct Request {
   explicit Request(std::pmr::memory_resource* memory) : tokens(memory), next_tokens(memory), stop_tokens(memory) {}
@@ -84,6 +96,10 @@ struct Request {
   std::uint64_t bypassed_in = 0;   ///< ... lets others overtake it, bypassed_now times
   std::int64_t bypassed_now = 0;
 
+  [[nodiscard]] RequestView view() const noexcept {
+    return {.arrival_ns = arrival_ns, .priority = priority, .prompt_tokens = prompt_tokens, .max_new_tokens = max_new_tokens,
+            .start_by_ns = start_by_ns, .finish_by_ns = finish_by_ns, .tenant = tenant, .num_answers = num_children};
+  }
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return static_cast<std::int64_t>(tokens.size()); }
   [[nodiscard]] std::int64_t num_new_tokens() const noexcept { return num_tokens() - prompt_tokens; }
   /// Tokens whose keys and values it will need at its end: the last token is never computed.

@@ -7,27 +7,26 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// The answer leaves every queue; its blocks were released. Its last event goes out, and with the last answer the request is gone.
-template <class Core>
+template <SchedulerCoreType Core>
 void close_answer(Core& core, std::uint32_t slot, RequestEvent event) {
   Request& r = core.requests[slot];
   if (r.state == RequestState::kRunning || r.state == RequestState::kFinishing) core.stop_running(slot);
   if (r.state == RequestState::kParked) core.unpark(slot);
   core.dequeue(slot);
-  Core::forget_blocks(r);
+  SchedulerState::forget_blocks(r);
   r.ended = true;
   Request& first = core.requests[r.family];
   event.last = --first.open_children == 0;
   core.env->on_event(event);
   if (!event.last) return;
-  auto& tenant = core.tenants.find(first.tenant)->second;
-  --tenant.num_requests;
-  tenant.num_answers -= first.num_children;
+  --core.tenants.find(first.tenant)->second.num_requests;
+  core.waiting.lanes()[first.lane].num_answers -= first.num_children;
   if (first.timed) core.deadlines.remove(r.family, core.deadline_positions);
   core.requests.release_family(r.family);
 }
 
 /// Gives the blocks of a sequence back outside of any plan.
-template <class Core>
+template <SchedulerCoreType Core>
 void release_blocks(Core& core, SeqId seq) {
   auto txn = core.cache->begin();
   KVPAGE_ASSERT(txn.has_value(), "no transaction is open outside of plan");
@@ -36,7 +35,7 @@ void release_blocks(Core& core, SeqId seq) {
 }
 
 /// Ends one answer without a token: at once, or when the step that works on it is over.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_answer(Core& core, std::uint32_t slot, FinishReason reason) {
   Request& r = core.requests[slot];
   if (r.pending_finish != FinishReason::kNone) return;
@@ -57,7 +56,7 @@ void end_answer(Core& core, std::uint32_t slot, FinishReason reason) {
 }
 
 /// Ends what was cancelled while a plan was open. Requires: none is open any more.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_deferred(Core& core) {
   for (const std::uint32_t slot : core.deferred) {
     const FinishReason reason = std::exchange(core.requests[slot].pending_finish, FinishReason::kNone);
@@ -67,26 +66,25 @@ void end_deferred(Core& core) {
 }
 
 /// Ends all answers of a request.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_request(Core& core, std::uint32_t family, FinishReason reason) {
   core.requests.for_each_open(family, [&](std::uint32_t slot) { end_answer(core, slot, reason); });
 }
 
 /// A new base priority: the answer moves to its new place wherever it stands; what it has waited stays.
-template <class Core>
+template <SchedulerCoreType Core>
 void change_priority(Core& core, std::uint32_t slot, std::int64_t priority) {
   Request& r = core.requests[slot];
   if (r.state == RequestState::kRunning) core.stop_running(slot);
   r.priority = priority;
-  r.base_priority = core.policies.order.priority(r);
-  r.key.rank = core.policies.order.rank(r);
+  r.base_priority = core.policies.order.priority(r.view());
+  r.key.rank = core.policies.order.rank(r.view());
   if (r.state == RequestState::kRunning) core.start_running(slot);
   if (r.queued) core.waiting.rekey(slot, r.key, r.lane);
 }
 
 /// Puts a request among those that have a deadline to come, by the next one.
-template <class Core>
-void watch_deadline(Core& core, std::uint32_t family, std::int64_t after_ns) {
+inline void watch_deadline(SchedulerState& core, std::uint32_t family, std::int64_t after_ns) {
   Request& r = core.requests[family];
   std::int64_t next = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t deadline_ns : {r.start_by_ns, r.finish_by_ns}) {
@@ -104,7 +102,7 @@ void watch_deadline(Core& core, std::uint32_t family, std::int64_t after_ns) {
 }
 
 /// Ends requests whose time is over. Cost: O(log n) per deadline that passed.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_expired(Core& core, std::int64_t now_ns) {
   while (!core.deadlines.empty() && core.deadlines[0].key.rank <= now_ns) {
     const std::uint32_t family = core.deadlines[0].slot;

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <kvpage/sched/batch_plan.hpp>
+#include <kvpage/sched/order_policy.hpp>
 #include <kvpage/sched/preemption_policy.hpp>
-
-#include <optional>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
@@ -56,15 +55,8 @@ struct EndedAnswer {
   RequestEvent event{};
 };
 
-/// Who was admitted since nobody ran.
-struct FormedBatch {
-  std::int64_t size = 0;
-  bool closed = false;  ///< it is full, or everybody who was there is in it
-};
-
 enum class StepStage : std::uint8_t { kIdle, kOpen, kSealed };
 
-template <class Transaction>
 struct PlanRecord {
   BatchPlan batch;
   std::vector<PlannedRow> rows;  // in the order of the batch once it is written; rows of count 0 last
@@ -76,14 +68,9 @@ struct PlanRecord {
   std::vector<std::uint32_t> held;      // slots that wait for a prompt in the making
   std::vector<PlannedFork> forks;
   std::vector<EndedAnswer> ended;
-  std::optional<Transaction> txn;
   StepId id{};
   FormedBatch batch_before{};
   std::uint64_t serial = 0;
-  std::uint32_t leader = kNoRequestSlot;
-  std::int64_t window_released = 0;
-  bool leader_advanced = false;
-  bool preempted_for_growth = false;
   StepStage stage = StepStage::kIdle;
 
   void reserve(std::size_t num_rows, std::size_t num_tokens, std::size_t num_groups) {
@@ -102,10 +89,6 @@ struct PlanRecord {
   void clear(std::int64_t num_groups) {
     batch.clear(num_groups);
     rows.clear(), unsorted.clear(), victims.clear(), loads.clear(), load_slots.clear(), bypassed.clear(), held.clear();
-    txn.reset();
-    leader = kNoRequestSlot;
-    window_released = 0;
-    leader_advanced = preempted_for_growth = false;
     ++serial;
   }
 };

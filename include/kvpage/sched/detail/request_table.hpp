@@ -51,7 +51,7 @@ class RequestTable {
 
   /// Calls fn(slot) for every answer of a family that has not ended. With the last one, fn may end the family.
   template <class Fn>
-  void for_each_open(std::uint32_t family, Fn&& fn) {
+  void for_each_open(std::uint32_t family, Fn&& fn) const {
     std::uint32_t left = slots_[family].open_children;
     for (std::uint32_t slot = family; left > 0;) {
       const std::uint32_t next = slots_[slot].next_sibling;
@@ -67,13 +67,14 @@ class RequestTable {
   std::pmr::unordered_map<std::uint64_t, std::uint32_t> by_id_;
 };
 
-/// Requests in flight, their answers, and the lane of each tenant. Entries stay: a tenant keeps its account.
+/// Requests in flight, and the lane of the last one. Entries stay: a tenant keeps its account.
 struct Tenant {
   std::int64_t num_requests = 0;
-  std::size_t num_answers = 0;
   std::uint32_t lane = 0;
 };
 using TenantTable = std::pmr::unordered_map<std::uint32_t, Tenant>;
+/// The lane of each account of the order; lane 0 is that of requests of no account.
+using AccountTable = std::pmr::unordered_map<std::uint64_t, std::uint32_t>;
 
 }  // namespace detail
 KVPAGE_END_NAMESPACE

@@ -1,14 +1,41 @@
 /// \file submit: checks a request, then makes its records. The only place that takes memory after construction.
 #pragma once
 
-#include <kvpage/sched/detail/feasibility.hpp>
 #include <kvpage/sched/detail/finish.hpp>
+#include <kvpage/sched/detail/order_hooks.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 inline Unexpected<Refusal> refuse_request(RefusalKind kind, std::int64_t value, std::int64_t limit, const char* unit) noexcept {
   return {Refusal{kind, value, limit, unit}};
+}
+
+/// Alone, at once, and to its full length. What the pool has of the prompt costs nothing, what a host tier may have costs its copies.
+template <SchedulerCoreType Core>
+[[nodiscard]] std::int64_t least_ns(const Core& core, const RequestSpec& spec, std::int64_t max_new_tokens) {
+  const StepCosts costs = core.env->costs();
+  const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
+  std::int64_t cached = 0;
+  std::int64_t token_ns = costs.prefill_ns_per_token;
+  if constexpr (Core::kIndexed) {
+    const std::int64_t cap = spec.max_hit_tokens < 0 ? prompt : spec.max_hit_tokens;
+    cached = core.cache->match({.name_space = spec.name_space, .tokens = spec.prompt, .max_tokens = cap}).num_tokens;
+  }
+  if constexpr (Core::kTiered) {
+    if (core.cache->tier() != nullptr) token_ns = std::min(token_ns, costs.copy_ns_per_block * core.num_groups / core.block_size);
+  }
+  return (prompt - std::min(cached, prompt - 1)) * token_ns + max_new_tokens * costs.decode_ns_per_token;
+}
+
+/// Refuses a request whose deadline comes before that.
+template <SchedulerCoreType Core>
+[[nodiscard]] Expected<void, Refusal> check_deadline(const Core& core, const RequestSpec& spec, std::int64_t max_new_tokens) {
+  if (!core.config.reject_infeasible || spec.finish_by_ns == 0) return {};
+  const std::int64_t left_ns = spec.finish_by_ns - core.last_now_ns;
+  const std::int64_t need_ns = least_ns(core, spec, max_new_tokens);
+  if (need_ns < left_ns) return {};
+  return Unexpected{Refusal{RefusalKind::kInfeasible, need_ns, left_ns, "ns"}};
 }
 
 /// Numbers that are wrong whatever else is in flight.
@@ -27,8 +54,7 @@ inline Unexpected<Refusal> refuse_request(RefusalKind kind, std::int64_t value, 
 }
 
 /// KV blocks that the answers need at the end, when each has `new_tokens`.
-template <class Core>
-std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_t new_tokens) {
+inline std::int64_t final_blocks(const SchedulerState& core, const RequestSpec& spec, std::int64_t new_tokens) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
   if (!spec.beam || spec.num_samples == 1) return core.held_blocks(prompt + new_tokens - 1);
   const std::int64_t last = core.blocks_of(prompt + new_tokens - 1);
@@ -39,15 +65,14 @@ std::int64_t final_blocks(const Core& core, const RequestSpec& spec, std::int64_
 }
 
 /// The most new tokens that the pool allows, at least 1, or the refusal.
-template <class Core>
-Expected<Ticket, Refusal> clamp_to_limits(const Core& core, const RequestSpec& spec) {
+inline Expected<Ticket, Refusal> clamp_to_limits(const SchedulerState& core, const RequestSpec& spec) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
   Ticket ticket{.id = spec.id, .max_new_tokens = spec.max_new_tokens};
   if (prompt >= core.config.context_limit) {
     return refuse_request(RefusalKind::kContextLimit, prompt, core.config.context_limit, "tokens");
   }
   ticket.max_new_tokens = std::min(ticket.max_new_tokens, core.config.context_limit - prompt);
-  const std::int64_t pool = core.cache->config().num_blocks;
+  const std::int64_t pool = core.pool.num_blocks;
   if (prompt > core.pool_tokens) return refuse_request(RefusalKind::kNeverFits, prompt, core.pool_tokens, "tokens");
   if (final_blocks(core, spec, 1) > pool) return refuse_request(RefusalKind::kNeverFits, final_blocks(core, spec, 1), pool, "blocks");
   std::int64_t fits = std::min(ticket.max_new_tokens, core.pool_tokens - prompt + 1);
@@ -67,8 +92,7 @@ Expected<Ticket, Refusal> clamp_to_limits(const Core& core, const RequestSpec& s
 }
 
 /// Refuses a request for which the queue has no room.
-template <class Core>
-Expected<void, Refusal> check_queue(const Core& core, const RequestSpec& spec, std::int64_t max_new_tokens) {
+inline Expected<void, Refusal> check_queue(const SchedulerState& core, const RequestSpec& spec, std::int64_t max_new_tokens) {
   const SchedulerConfig& limits = core.config;
   if (core.waiting_requests >= limits.max_waiting) {
     return refuse_request(RefusalKind::kQueueFull, core.waiting_requests + 1, limits.max_waiting, "requests");
@@ -81,7 +105,7 @@ Expected<void, Refusal> check_queue(const Core& core, const RequestSpec& spec, s
                             alone ? "the answers of this request alone have more tokens than max_waiting_tokens: ask for fewer" : ""}};
 }
 
-template <class Core>
+template <SchedulerCoreType Core>
 Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spec) {
   const auto prompt = static_cast<std::int64_t>(spec.prompt.size());
   const SchedulerConfig& limits = core.config;
@@ -107,7 +131,7 @@ Expected<Ticket, Refusal> check_request(const Core& core, const RequestSpec& spe
   return ticket;
 }
 
-template <class Core>
+template <SchedulerCoreType Core>
 void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& ticket, std::uint32_t child) {
   r.id = spec.id;
   r.child = child;
@@ -129,12 +153,12 @@ void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& 
   r.finish_by_ns = spec.finish_by_ns;
   r.max_hit_tokens = spec.max_hit_tokens;
   r.arrival_ns = core.last_now_ns;
-  r.base_priority = core.policies.order.priority(r);
-  r.key = {core.policies.order.rank(r), core.next_serial};
+  r.base_priority = core.policies.order.priority(r.view());
+  r.key = {core.policies.order.rank(r.view()), core.next_serial};
 }
 
 /// Records of a request that is being accepted: an exception gives them back.
-template <class Core>
+template <SchedulerCoreType Core>
 struct AcceptedRecords {
   Core& core;
   std::uint32_t family = kNoRequestSlot;
@@ -144,7 +168,7 @@ struct AcceptedRecords {
     if (!accepted && family != kNoRequestSlot) core.requests.release_family(family);
   }
 
-  void make(const RequestSpec& spec, const Ticket& ticket, std::uint32_t lane) {
+  void make(const RequestSpec& spec, const Ticket& ticket) {
     std::uint32_t previous = kNoRequestSlot;
     for (std::uint32_t child = 0; child < static_cast<std::uint32_t>(spec.num_samples); ++child) {
       const std::uint32_t slot = core.requests.acquire();
@@ -153,18 +177,27 @@ struct AcceptedRecords {
       if (child == 0) family = slot;
       if (previous != kNoRequestSlot) core.requests[previous].next_sibling = slot;
       r.family = family;
-      r.lane = lane;
       previous = slot;
       fill_record(core, r, spec, ticket, child);
     }
   }
 };
 
+/// The lane of the account that the order gives a request; a new one for a new account.
+template <SchedulerCoreType Core>
+std::uint32_t lane_of(Core& core, const Request& r) {
+  const std::uint64_t account = account_of(core.policies.order, r.view());
+  if (account == kNoAccount) return 0;
+  std::uint32_t& lane = core.accounts[account];
+  if (lane == 0) lane = static_cast<std::uint32_t>(core.accounts.size());
+  return lane;
+}
+
 /// Room for as many answers as there are records.
-template <class Core>
+template <SchedulerCoreType Core>
 void reserve_queues(Core& core, std::uint32_t lane, std::size_t in_lane) {
   const std::size_t num_slots = core.requests.num_slots();
-  core.waiting.reserve(num_slots, lane, core.policies.order.kFairLanes ? in_lane : num_slots);
+  core.waiting.reserve(num_slots, lane, lane > 0 ? in_lane : num_slots);
   reserve_more(core.deferred, num_slots);
   reserve_more(core.parked, num_slots);
   reserve_more(core.scratch, num_slots);
@@ -173,20 +206,21 @@ void reserve_queues(Core& core, std::uint32_t lane, std::size_t in_lane) {
 }
 
 /// Makes the records and queues the request. Requires: check_request. Errors: std::bad_alloc; then nothing is in flight.
-template <class Core>
+template <SchedulerCoreType Core>
 void accept_request(Core& core, const RequestSpec& spec, const Ticket& ticket) {
   auto& tenant = core.tenants[spec.tenant];
-  if (core.policies.order.kFairLanes && tenant.num_requests == 0 && tenant.lane == 0) {
-    tenant.lane = static_cast<std::uint32_t>(core.tenants.size());
-  }
   const auto num_answers = static_cast<std::size_t>(spec.num_samples);
   AcceptedRecords<Core> records{core};
-  records.make(spec, ticket, tenant.lane);
-  reserve_queues(core, tenant.lane, tenant.num_answers + num_answers);
+  records.make(spec, ticket);
+  const std::uint32_t lane = lane_of(core, core.requests[records.family]);
+  const auto& lanes = core.waiting.lanes();
+  reserve_queues(core, lane, (lane < lanes.size() ? lanes[lane].num_answers : 0) + num_answers);
+  for (std::uint32_t s = records.family; s != kNoRequestSlot; s = core.requests[s].next_sibling) core.requests[s].lane = lane;
   core.requests.name(spec.id, records.family);
   records.accepted = true;
   ++tenant.num_requests;
-  tenant.num_answers += num_answers;
+  tenant.lane = lane;
+  core.waiting.lanes()[lane].num_answers += num_answers;
   ++core.next_serial;
   watch_deadline(core, records.family, 0);  // one that has passed already ends the request in the next plan
   core.enqueue(records.family, core.last_now_ns);

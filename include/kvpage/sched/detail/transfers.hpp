@@ -8,7 +8,7 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// Loads from the `num_loads`-th on leave the open plan, and the slots that are held for them.
-template <class Core>
+template <SchedulerCoreType Core>
 void release_loads(Core& core, std::size_t num_loads = 0, std::size_t num_slots = 0) {
   if (num_slots == core.step.load_slots.size()) return;
   release_slots(*core.cache->tier(), std::span{core.step.load_slots}.subspan(num_slots));
@@ -17,14 +17,14 @@ void release_loads(Core& core, std::size_t num_loads = 0, std::size_t num_slots 
 }
 
 /// Forgets the open transaction and its loads.
-template <class Core>
+template <SchedulerCoreType Core>
 void forget_transaction(Core& core) {
   if constexpr (Core::kTiered) release_loads(core);
-  core.step.txn.reset();
+  core.txn.reset();
 }
 
 /// The pages of the loads, in the order of their slots.
-template <class Core>
+template <SchedulerCoreType Core>
 void write_promotions(Core& core) {
   for (const PlannedLoad& load : core.step.loads) {
     const Request& r = core.requests[load.slot];
@@ -41,17 +41,17 @@ void write_promotions(Core& core) {
 }
 
 /// Last before the seal: reserves slots for what the plan overwrites.
-template <class Core>
+template <SchedulerCoreType Core>
 void save_victims(Core& core) {
   if constexpr (Core::kTiered) {
     if (core.cache->tier() == nullptr) return;
-    demote_victims(*core.cache->tier(), *core.step.txn,
+    demote_victims(*core.cache->tier(), *core.txn,
                    [&](BlockId block, std::uint32_t slot) { core.step.batch.demotions.push_back({block, slot}); });
   }
 }
 
 /// Demotions that were not carried out, and never will be, are cancelled; counts the others.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_demotions(Core& core) {
   if constexpr (Core::kTiered) {
     for (const BlockDemotion& demotion : core.step.batch.demotions) {
@@ -64,7 +64,7 @@ void end_demotions(Core& core) {
 }
 
 /// The step was aborted: its first `num_carried_out` promotions have ended their holds, the others have not.
-template <class Core>
+template <SchedulerCoreType Core>
 void release_promotions(Core& core, std::int64_t num_carried_out) {
   if constexpr (Core::kTiered) {
     const auto& promotions = core.step.batch.promotions;
@@ -76,7 +76,7 @@ void release_promotions(Core& core, std::int64_t num_carried_out) {
 }
 
 /// The sequence keeps its first `num_tokens` tokens. False when it can not: a window has passed what the next one looks back at.
-template <class Core>
+template <SchedulerCoreType Core>
 bool cut_sequence(Core& core, SeqId seq, std::int64_t num_tokens) {
   auto txn = core.cache->begin();
   KVPAGE_ASSERT(txn.has_value(), "no transaction is open outside of plan");
@@ -85,7 +85,7 @@ bool cut_sequence(Core& core, SeqId seq, std::int64_t num_tokens) {
 
 /// What arrived is published, and the answer runs on behind it. What did not arrive is computed, and no more is loaded for this answer.
 /// `outcomes`: those of this load.
-template <class Core>
+template <SchedulerCoreType Core>
 void finish_load(Core& core, const PlannedLoad& load, std::span<const PromotionOutcome> outcomes) {
   Request& r = core.requests[load.slot];
   const std::span<std::uint32_t> slots =
@@ -109,11 +109,11 @@ void finish_load(Core& core, const PlannedLoad& load, std::span<const PromotionO
   if (r.turn_until > 0) r.turn_until = core.end_of_turn(r, computed, core.shielded(r));
   r.num_computed = computed;
   r.num_stored = loaded;
-  core.publish(r);
+  publish(core, r);
 }
 
 /// Every transfer of the step has ended.
-template <class Core>
+template <SchedulerCoreType Core>
 void finish_transfers(Core& core, std::span<const PromotionOutcome> outcomes) {
   end_demotions(core);
   const auto arrived = std::count(outcomes.begin(), outcomes.end(), PromotionOutcome::kArrived);

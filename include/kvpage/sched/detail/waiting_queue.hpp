@@ -8,7 +8,7 @@
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Requests that wait. Lanes are tenants when the order is fair among tenants, else there is one. A cursor walks the candidates in
+/// Requests that wait. Lanes are the accounts of an order that keeps some, else there is one. A cursor walks the candidates in
 /// order without changing the queue, so that a plan can be dropped. Cost: push, remove O(log n); a
 /// walk starts in O(lanes), and each of its steps is O(lanes that wait + steps).
 class WaitingQueue {
@@ -16,6 +16,7 @@ class WaitingQueue {
   struct Lane {
     SlotHeap heap;
     std::int64_t charge = 0;  ///< work done for it
+    std::size_t num_answers = 0;  ///< in flight
   };
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }

@@ -7,7 +7,7 @@ KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
 /// Tokens, positions, tables and slots of one sequence.
-template <class Core>
+template <SchedulerCoreType Core>
 void write_sequence(const Core& core, BatchPlan& batch, const PlannedRow& row) {
   const Request& r = core.requests[row.slot];
   const std::int64_t end = row.first_pos + row.count;
@@ -31,7 +31,7 @@ void write_sequence(const Core& core, BatchPlan& batch, const PlannedRow& row) {
 }
 
 /// A row that reaches the last known token gives logits: one sample, or one for every answer that starts there.
-template <class Core>
+template <SchedulerCoreType Core>
 void write_samples(const Core& core, BatchPlan& batch, PlannedRow& row) {
   const Request& r = core.requests[row.slot];
   if (row.first_pos + row.count < r.num_tokens()) return;
@@ -45,7 +45,7 @@ void write_samples(const Core& core, BatchPlan& batch, PlannedRow& row) {
 }
 
 /// Room for what sealing and committing the plan add to its lists.
-template <class Core>
+template <SchedulerCoreType Core>
 void reserve_outcome(Core& core) {
   auto& step = core.step;
   const std::size_t num_answers = step.rows.size() + step.batch.samples.size();
@@ -54,13 +54,13 @@ void reserve_outcome(Core& core) {
   if constexpr (Core::kTiered) {
     if (core.cache->tier() == nullptr) return;
     std::int64_t num_victims = 0;
-    step.txn->for_each_victim([&](const CacheVictim&) { ++num_victims; });
+    core.txn->for_each_victim([&](const CacheVictim&) { ++num_victims; });
     reserve_more(step.batch.demotions, static_cast<std::size_t>(num_victims * core.num_groups));
   }
 }
 
 /// Decoding rows first, then chunks; the order never changes a result. Rows of count 0 come last and are not written.
-template <class Core>
+template <SchedulerCoreType Core>
 void write_plan(Core& core) {
   auto& step = core.step;
   const auto take = [&](auto&& wanted) {
@@ -82,7 +82,7 @@ void write_plan(Core& core) {
     step.batch.preemptions.push_back({.request = r.id, .child = r.child, .kind = victim.kind});
   }
   if constexpr (Core::kTiered) write_promotions(core);
-  const auto copies = step.txn->copies();
+  const auto copies = core.txn->copies();
   step.batch.copies.assign(copies.begin(), copies.end());
   reserve_outcome(core);
 }

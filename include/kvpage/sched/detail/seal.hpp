@@ -1,64 +1,25 @@
 /// \file What a plan decided becomes true when it is sealed, and what an aborted step takes back.
 #pragma once
 
-#include <kvpage/sched/detail/preemption_cost.hpp>
+#include <kvpage/sched/detail/preempt.hpp>
 #include <kvpage/sched/detail/transfers.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
-template <class Core>
-void apply_victim(Core& core, const Victim& victim) {
-  Request& r = core.requests[victim.slot];
-  if (victim.keeps_blocks()) {
-    ++r.preempted_keep, ++core.stats.preempted_keep;
-    core.stop_running(victim.slot);
-    r.state = RequestState::kParked;
-    core.parked.push_back(victim.slot);
-    core.enqueue(victim.slot, core.last_now_ns);
-    return;
-  }
-  const bool demoted = victim.kind == PreemptionKind::kDemote;
-  demoted ? ++r.preempted_demote : ++r.preempted_recompute;
-  demoted ? ++core.stats.preempted_demote : ++core.stats.preempted_recompute;
-  core.policies.admission.on_preemption(r.num_new_tokens(), r.max_new_tokens, static_cast<std::int64_t>(core.running.size()));
-  if (r.state == RequestState::kRunning) {
-    core.make_waiting(victim.slot, core.last_now_ns);
-    return;
-  }
-  core.unpark(victim.slot);
-  Core::forget_blocks(r);
-  r.state = RequestState::kWaiting;
-}
-
-template <class Core>
-void apply_admission(Core& core, const PlannedRow& row) {
-  Request& r = core.requests[row.slot];
-  core.dequeue(r.beam ? r.family : row.slot);
-  if (r.state == RequestState::kParked) core.unpark(row.slot);
-  r.has_seq = true;
-  r.seq = row.seq;
-  r.num_computed = row.first_pos;
-  r.num_stored = row.stored;
-  r.num_published = row.stored / core.block_size * core.block_size;
-  r.turn_until = row.turn_until;
-  core.start_running(row.slot);
-  if (row.loads) r.state = RequestState::kLoading;
-}
-
 /// The open plan becomes the sealed step. Errors: those of CacheTransaction::seal; the plan stays open.
-template <class Core>
+template <SchedulerCoreType Core>
 CacheResult<StepId> seal_plan(Core& core) {
   auto& step = core.step;
   save_victims(core);
-  const auto id = step.txn->seal();
+  const auto id = core.txn->seal();
   if (!id) {
     end_demotions(core);
     step.batch.demotions.clear();
     return id;
   }
   step.id = *id;
-  step.txn.reset();
+  core.txn.reset();
   step.stage = StepStage::kSealed;
   step.batch_before = core.batch;
   if (core.running.empty()) core.batch = {};
@@ -74,7 +35,7 @@ CacheResult<StepId> seal_plan(Core& core) {
 }
 
 /// The open plan never happened.
-template <class Core>
+template <SchedulerCoreType Core>
 void drop_plan(Core& core) {
   forget_transaction(core);
   core.step.stage = StepStage::kIdle;
@@ -82,7 +43,7 @@ void drop_plan(Core& core) {
 }
 
 /// The answer loses its blocks and waits; of a beam, all answers.
-template <class Core>
+template <SchedulerCoreType Core>
 void send_back(Core& core, std::uint32_t slot) {
   const auto one = [&](std::uint32_t s) {
     Request& r = core.requests[s];
@@ -95,7 +56,7 @@ void send_back(Core& core, std::uint32_t slot) {
     if (r.state == RequestState::kRunning || r.state == RequestState::kLoading) {
       core.make_waiting(s, core.last_now_ns);
     } else {
-      Core::forget_blocks(r);
+      SchedulerState::forget_blocks(r);
     }
   };
   const Request& r = core.requests[slot];
@@ -108,7 +69,7 @@ void send_back(Core& core, std::uint32_t slot) {
 }
 
 /// What the aborted step had admitted waits again; a sequence whose tokens it may have overwritten is computed again.
-template <class Core>
+template <SchedulerCoreType Core>
 void recompute_lost(Core& core) {
   core.scratch.assign(core.running.begin(), core.running.end());
   core.scratch.insert(core.scratch.end(), core.parked.begin(), core.parked.end());
@@ -123,7 +84,7 @@ void recompute_lost(Core& core) {
 }
 
 /// Ends every answer that was to end when the step is over.
-template <class Core>
+template <SchedulerCoreType Core>
 void end_finishing(Core& core) {
   core.scratch.clear();
   for (const std::uint32_t slot : core.running) {
@@ -136,7 +97,7 @@ void end_finishing(Core& core) {
 
 /// Takes the sealed step back: progress is as before, its victims wait, what it admitted waits again. Demotions that were carried out
 /// stay: the tier's content is still what its key says.
-template <class Core>
+template <SchedulerCoreType Core>
 void abort_sealed_step(Core& core, StepId id, std::int64_t num_promoted) {
   auto& step = core.step;
   end_demotions(core);

@@ -1,15 +1,125 @@
 /// \file commit: the results of a step become tokens, progress and published blocks; answers end, fork, and beams reorder.
 #pragma once
 
-#include <kvpage/sched/detail/fork_answers.hpp>
+#include <kvpage/sched/detail/order_hooks.hpp>
 #include <kvpage/sched/detail/transfers.hpp>
 #include <kvpage/sched/finish_rule.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 namespace detail {
 
+/// True when this answer ends with the step.
+inline bool ends_now(const SchedulerState& core, std::uint32_t slot) {
+  return std::any_of(core.step.ended.begin(), core.step.ended.end(), [&](const EndedAnswer& e) { return e.slot == slot; });
+}
+
+/// The answer takes a fork as its sequence; what it had before is released.
+template <SchedulerCoreType Core>
+bool take_fork(Core& core, typename Core::Transaction& txn, const PlannedFork& fork) {
+  const auto seq = txn.fork(fork.old_seq);
+  if (!seq) return false;
+  core.requests[fork.slot].next_seq = *seq;
+  return true;
+}
+
+/// A fork that finds no row or sequence id waits and is computed again; most of it is a prefix hit.
+template <SchedulerCoreType Core>
+void fall_back_to_waiting(Core& core, typename Core::Transaction& txn, std::uint32_t slot) {
+  Request& r = core.requests[slot];
+  if (r.has_seq) {
+    const bool released = txn.release(r.seq).has_value();
+    KVPAGE_ASSERT(released, "a live sequence can be released");
+    core.make_waiting(slot, core.last_now_ns);
+    return;
+  }
+  core.enqueue(r.beam ? r.family : slot, core.last_now_ns);
+}
+
+template <SchedulerCoreType Core>
+void adopt_fork(Core& core, typename Core::Transaction& txn, const PlannedFork& fork) {
+  Request& r = core.requests[fork.slot];
+  const bool ran = r.has_seq;
+  if (ran && !std::exchange(r.gave_up_seq, false)) {
+    const bool released = txn.release(r.seq).has_value();
+    KVPAGE_ASSERT(released, "a live sequence can be released");
+  }
+  r.seq = r.next_seq;
+  r.has_seq = true;
+  r.num_computed = r.num_stored = fork.num_computed;
+  r.num_published = fork.num_published;
+  r.max_computed = std::max(r.max_computed, fork.num_computed);
+  if (!ran) core.start_running(fork.slot);
+  ++core.stats.forks;
+}
+
+/// An answer that nobody continues gives its sequence back before the forks are made: their ids may be needed.
+template <SchedulerCoreType Core>
+void give_up_early(Core& core, typename Core::Transaction& txn, std::span<const PlannedFork> forks, const PlannedFork& fork) {
+  Request& r = core.requests[fork.slot];
+  const bool continued = std::any_of(forks.begin(), forks.end(), [&](const PlannedFork& f) { return f.source == fork.slot; });
+  r.gave_up_seq = r.has_seq && !continued && txn.release(r.seq).has_value();
+}
+
+/// Forks all or none of a beam. None: the whole beam waits.
+template <SchedulerCoreType Core>
+void fork_beam(Core& core, typename Core::Transaction& txn, std::span<PlannedFork> forks) {
+  const Savepoint before = txn.mark();
+  for (PlannedFork& fork : forks) give_up_early(core, txn, forks, fork);
+  const bool all = std::all_of(forks.begin(), forks.end(), [&](const PlannedFork& fork) { return take_fork(core, txn, fork); });
+  if (all) {
+    for (const PlannedFork& fork : forks) adopt_fork(core, txn, fork);
+    return;
+  }
+  txn.rollback_to(before);
+  for (const PlannedFork& fork : forks) core.requests[fork.slot].gave_up_seq = false;
+  core.requests.for_each_open(core.requests[forks.front().slot].family, [&](std::uint32_t slot) { fall_back_to_waiting(core, txn, slot); });
+}
+
+template <SchedulerCoreType Core>
+void fork_answer(Core& core, typename Core::Transaction& txn, const PlannedFork& fork) {
+  if (core.rows_in_use() < core.config.max_seqs && take_fork(core, txn, fork)) {
+    adopt_fork(core, txn, fork);
+  } else {
+    fall_back_to_waiting(core, txn, fork.slot);
+  }
+}
+
+/// Requires: no transaction is open and no step in flight.
+template <SchedulerCoreType Core>
+void settle_sequences(Core& core) {
+  auto& step = core.step;
+  if (step.forks.empty() && step.ended.empty()) return;
+  auto txn = core.cache->begin();
+  KVPAGE_ASSERT(txn.has_value(), "no transaction is open outside of plan");
+  for (PlannedFork& fork : step.forks) {
+    const Request& source = core.requests[fork.source];
+    fork.old_seq = source.seq, fork.num_computed = source.num_computed, fork.num_published = source.num_published;
+  }
+  for (std::size_t i = 0; i < step.forks.size();) {
+    const Request& r = core.requests[step.forks[i].slot];
+    std::size_t count = 1;
+    while (r.beam && i + count < step.forks.size() && core.requests[step.forks[i + count].slot].family == r.family) ++count;
+    if (!ends_now(core, step.forks[i].slot)) {
+      if (r.beam) {
+        fork_beam(core, *txn, std::span{step.forks}.subspan(i, count));
+      } else {
+        fork_answer(core, *txn, step.forks[i]);
+      }
+    }
+    i += count;
+  }
+  for (const EndedAnswer& ended : step.ended) {
+    const Request& r = core.requests[ended.slot];
+    if (!r.has_seq) continue;
+    const bool released = txn->release(r.seq).has_value();
+    KVPAGE_ASSERT(released, "a live sequence can be released");
+  }
+  const bool done = txn->commit().has_value();
+  KVPAGE_ASSERT(done, "nothing is in flight");
+}
+
 /// Commits the sealed step.
-template <class Core>
+template <SchedulerCoreType Core>
 class StepCommit {
  public:
   StepCommit(Core& core, std::span<const SampleResult> results, std::span<const PromotionOutcome> promotions)
@@ -35,7 +145,7 @@ class StepCommit {
     core_.policies.admission.on_step();
     ++core_.stats.steps;
     core_.stats.tokens += step_.batch.num_tokens();
-    core_.stats.leader_steps += step_.leader_advanced ? 1 : 0;
+    core_.stats.leader_steps += core_.plan.leader_advanced ? 1 : 0;
   }
 
  private:
@@ -56,7 +166,7 @@ class StepCommit {
       core_.stats.bypasses += r.bypassed_now;
     }
     for (const std::uint32_t slot : step_.held) request(slot).held_steps += request(slot).held_in == step_.serial ? 1 : 0;
-    core_.stats.window_released += step_.window_released;
+    core_.stats.window_released += core_.plan.window_released;
     core_.stats.block_copies += static_cast<std::int64_t>(step_.batch.copies.size());
   }
 
@@ -78,16 +188,16 @@ class StepCommit {
     r.recomputed_tokens += again;
     core_.stats.recomputed_tokens += again;
     const std::int64_t first_new = std::max(row.first_pos, r.max_computed);
-    charge(r, std::max<std::int64_t>(0, std::min(end, r.prompt_tokens) - first_new));
+    charge(r, {.prompt_tokens = std::max<std::int64_t>(0, std::min(end, r.prompt_tokens) - first_new)});
     r.num_computed = end;
     r.num_stored = std::max(row.stored, end);
     r.max_computed = std::max(r.max_computed, end);
-    if (r.pending_finish == FinishReason::kNone) core_.publish(r);
+    if (r.pending_finish == FinishReason::kNone) publish(core_, r);
   }
 
   /// The unfilled last block of an ended answer, for the next turn of its chat.
   void publish_tail(Request& r) {
-    if (r.has_seq && !r.beam && !shares_tail(r)) core_.publish(r, true);
+    if (r.has_seq && !r.beam && !shares_tail(r)) publish(core_, r, true);
   }
 
   /// An answer that goes on must not find its last block in the index: it could not write there any more.
@@ -103,8 +213,10 @@ class StepCommit {
     return false;
   }
 
-  void charge(const Request& r, std::int64_t work) {
-    if (core_.policies.order.kFairLanes) core_.waiting.lanes()[r.lane].charge += work;
+  void charge(const Request& r, const WorkDone& work) {
+    if (r.lane == 0) return;  // of no account
+    std::int64_t& charge = core_.waiting.lanes()[r.lane].charge;
+    charge += std::min(charge_of(core_.policies.order, r.view(), work), std::numeric_limits<std::int64_t>::max() - charge);
   }
 
   void apply(std::span<const PlannedRow> rows, std::size_t next) {
@@ -138,7 +250,7 @@ class StepCommit {
     Request& r = request(slot);
     r.tokens.push_back(result.token);
     ++core_.stats.sampled_tokens;
-    charge(r, 2);
+    charge(r, {.new_tokens = 1});
     RequestEvent event = core_.event_of(r);
     event.has_token = true;
     event.token = result.token;
@@ -197,7 +309,7 @@ class StepCommit {
   }
 
   Core& core_;
-  decltype(Core::step)& step_;
+  PlanRecord& step_;
   std::span<const SampleResult> results_;
   std::span<const PromotionOutcome> promotions_;
 };
