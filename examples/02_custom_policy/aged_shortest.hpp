@@ -17,10 +17,10 @@ struct AgedShortest : OrderDefaults {
   std::int64_t patience = 8;
 
   /// How long it would take on an empty machine if it used all that it is allowed.
-  [[nodiscard]] std::int64_t service_ns(const Request& request) const noexcept {
+  [[nodiscard]] std::int64_t service_ns(const RequestView& request) const noexcept {
     return request.prompt_tokens * prefill_ns_per_token + request.max_new_tokens * decode_ns_per_token;
   }
-  [[nodiscard]] std::int64_t rank(const Request& request) const noexcept {
+  [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept {
     return request.arrival_ns + patience * service_ns(request);
   }
 };

@@ -5,9 +5,11 @@
 #include "engine/engine_env.hpp"
 #include "engine/engine_trace.hpp"
 #include "engine/page_cache.hpp"
-#include "engine/policy_names.hpp"
 #include "engine/request_ledger.hpp"
 #include "engine/scheduler_side.hpp"
+
+#include <kvpage/sched/any_policies.hpp>
+#include <kvpage/sched/continuous_scheduler.hpp>
 
 #include <functional>
 #include <new>
@@ -28,7 +30,7 @@ struct EngineConfig {
 ///
 /// ```cpp
 /// engine::SystemEnv env;
-/// engine::Engine<engine::NamedPolicies, engine::SystemEnv> engine(model, {}, {}, env, end_tokens, &tokenizer);
+/// engine::Engine<NamedPolicies, engine::SystemEnv> engine(model, {}, {}, env, end_tokens, &tokenizer);
 /// auto ticket = engine.submit({.prompt_ids = ids, .max_tokens = 64});  // or a Refusal with both numbers
 /// while (engine.num_requests() > 0) {
 ///   const engine::StepOutput& step = engine.step();

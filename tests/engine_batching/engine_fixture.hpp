@@ -24,7 +24,7 @@ class TestEnv {
   std::uint64_t seeds_ = 100;
 };
 
-using TestEngine = kvpage::engine::Engine<kvpage::engine::NamedPolicies, TestEnv>;
+using TestEngine = kvpage::engine::Engine<kvpage::NamedPolicies, TestEnv>;
 
 /// Small steps, so that prompts come in chunks.
 inline kvpage::engine::EngineConfig small_steps(std::int64_t max_seqs = 4, std::int64_t budget_tokens = 24) {

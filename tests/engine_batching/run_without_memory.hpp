@@ -46,7 +46,7 @@ class Run {
     kvpage::engine::EngineConfig config = small_steps(3, 24);
     config.cache.host_tier_bytes = tier_bytes;
     config.limits.max_aborts = 3;
-    engine_.emplace(*text.model, config, kvpage::engine::NamedPolicies{}, env_, std::span<const TokenId>{}, &text.tokenizer);
+    engine_.emplace(*text.model, config, kvpage::NamedPolicies{}, env_, std::span<const TokenId>{}, &text.tokenizer);
   }
 
   /// What found no memory is tried again: nothing was kept of it.

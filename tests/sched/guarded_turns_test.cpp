@@ -9,8 +9,8 @@ namespace {
 
 /// As hostile as an order can be: whoever comes is more urgent than everybody before.
 struct NewestFirst : OrderDefaults {
-  std::int64_t rank(const Request& request) const noexcept { return -request.arrival_ns; }
-  std::int64_t priority(const Request& request) const noexcept { return -request.arrival_ns; }
+  std::int64_t rank(const RequestView& request) const noexcept { return -request.arrival_ns; }
+  std::int64_t priority(const RequestView& request) const noexcept { return -request.arrival_ns; }
 };
 PriorityOrder strict_priorities() {
   PriorityOrder order;

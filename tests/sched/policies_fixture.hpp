@@ -4,6 +4,8 @@
 #include "sched/sched_fixture.hpp"
 
 #include "02_custom_policy/aged_shortest.hpp"
+#include "02_custom_policy/least_to_compute.hpp"
+#include "02_custom_policy/weighted_share.hpp"
 
 #include <random>
 #include <set>

@@ -174,7 +174,7 @@ TEST_CASE("sched.policies.offline_work_yields_to_urgent_work", "[sched]") {
 TEST_CASE("sched.policies.longest_prefix_waits_for_a_prompt_in_the_making", "[sched]") {
   std::int64_t rows_of_fcfs = 0;
   for (const AnyOrder& order : {AnyOrder{Fcfs{}}, AnyOrder{LongestPrefix{}}}) {
-    const bool waits = order.kLongestHitFirst;
+    const bool waits = order.look_ahead() > 0;
     SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 64, .max_seqs = 4, .max_chunk_tokens = 16},
               with_order(order)};
     REQUIRE(f.submit(1, tokens_from(0, 60), 2));

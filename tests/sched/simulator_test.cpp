@@ -75,6 +75,23 @@ TEST_CASE("sched.simulator.seeds_break_no_rule_and_meet_every_fault_in_every_sta
   }
 }
 
+TEST_CASE("sched.simulator.the_rules_hold_under_a_hostile_order", "[sched]") {
+  SchedulerStats stats{};
+  for (std::uint64_t seed = 0; seed < kSeeds / 5; ++seed) {
+    SimConfig config = draw_sim_config(seed);
+    config.order = kHostileOrder;
+    INFO("seed " << seed);
+    const SimReport report = simulate(config);
+    INFO("request " << report.violation_id << " after " << report.sealed_steps << " steps");
+    REQUIRE(text_of(report) == "");
+    REQUIRE(report.sealed_steps >= 200);
+    stats.bypasses += report.stats.bypasses, stats.preempted_keep += report.stats.preempted_keep;
+    if (seed < 10) CHECK(simulate(config).digest == report.digest);
+  }
+  CHECK(stats.bypasses >= static_cast<std::int64_t>(kSeeds / 5));
+  CHECK(stats.preempted_keep >= static_cast<std::int64_t>(kSeeds / 5));
+}
+
 TEST_CASE("sched.simulator.many_more_seeds", "[sched][night]") {
   if (!kvpage_test::night_run()) kvpage_test::skip("a million seeds run at night");
   for (std::uint64_t seed = kSeeds; seed < 1'000'000; ++seed) {

@@ -2,11 +2,12 @@
 #include "engine/eviction_choice.hpp"
 #include "engine/language_model.hpp"
 #include "engine/number_text.hpp"
-#include "engine/policy_names.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/request_mix.hpp"
 #include "tools/kvpage/verb.hpp"
+
+#include <kvpage/sched/any_policies.hpp>
 
 #include <memory>
 #include <utility>
@@ -121,9 +122,9 @@ void add_engine_options(CLI::App& app, BenchVerb& verb) {
   group.count("--max-waiting", o.engine.max_waiting, 0, kMostWaiting, "requests in the queue, others are refused; 0 = all");
   group.choice("--batching", o.engine.batching, {"continuous", "static", "static-padded"},
                "static: a batch ends before the next one starts; static-padded: it also computes what padded rows would cost");
-  group.choice("--order", o.engine.order, engine::names_of(engine::named_orders()), "who goes first");
-  group.choice("--admission", o.engine.admission, engine::names_of(engine::named_admissions()), "blocks that a request must find free");
-  group.choice("--preempt", o.engine.preemption, engine::names_of(engine::named_preemptions()), "who gives way when blocks run out");
+  group.choice("--order", o.engine.order, names_of(named_orders()), "who goes first");
+  group.choice("--admission", o.engine.admission, names_of(named_admissions()), "blocks that a request must find free");
+  group.choice("--preempt", o.engine.preemption, names_of(named_preemptions()), "who gives way when blocks run out");
   const auto& evictions = engine::EvictionChoice::kNames;
   group.choice("--evict", o.engine.evict, {evictions.begin(), evictions.end()}, "which cached page gives way to new content");
   group.count("--pool-blocks", o.model.pool_blocks, 0, kMostBlocks,

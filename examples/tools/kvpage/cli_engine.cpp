@@ -11,10 +11,10 @@ template class Engine<NamedPolicies, SystemEnv>;
 
 namespace kvpage::cli {
 
-engine::NamedPolicies policies_of(const EngineOptions& options) {
-  return {.order = engine::policy_by_name(engine::named_orders(), options.order).value(),
-          .admission = engine::policy_by_name(engine::named_admissions(), options.admission).value(),
-          .preemption = engine::policy_by_name(engine::named_preemptions(), options.preemption).value()};
+NamedPolicies policies_of(const EngineOptions& options) {
+  return {.order = policy_by_name(named_orders(), options.order).value(),
+          .admission = policy_by_name(named_admissions(), options.admission).value(),
+          .preemption = policy_by_name(named_preemptions(), options.preemption).value()};
 }
 
 engine::EngineConfig engine_config(const EngineOptions& options, const ModelOptions& model, std::int64_t num_requests) {

@@ -12,10 +12,10 @@ extern template class Engine<NamedPolicies, SystemEnv>;
 
 namespace kvpage::cli {
 
-using CliEngine = engine::Engine<engine::NamedPolicies, engine::SystemEnv>;
+using CliEngine = engine::Engine<NamedPolicies, engine::SystemEnv>;
 
-/// The policies that were asked for. Requires: names of engine/policy_names.hpp.
-engine::NamedPolicies policies_of(const EngineOptions& options);
+/// The policies that were asked for. Requires: names of kvpage/sched/any_policies.hpp.
+NamedPolicies policies_of(const EngineOptions& options);
 /// The limits that were asked for. `num_requests`: of the whole run, all of which may wait when no limit was asked for.
 engine::EngineConfig engine_config(const EngineOptions& options, const ModelOptions& model, std::int64_t num_requests);
 

@@ -20,13 +20,16 @@ struct SimFeatures {
   bool caller_stops = false;  ///< the caller's own rule ends answers
 };
 
+/// Answers at random, see HostileOrder; no seed draws it.
+inline constexpr std::size_t kHostileOrder = 1000;
+
 /// One world. Equal configs and actions give equal runs, bit for bit.
 struct SimConfig {
   std::uint64_t seed = 0;
   BlockAllocatorConfig pool{};
   SchedulerConfig limits{};
   SimFeatures features{};
-  std::size_t order = 0;
+  std::size_t order = 0;  ///< kHostileOrder, or AnyOrder::of
   std::size_t admission = 0;
   bool preempt_by_cost = true;
   std::int64_t max_prompt = 40;

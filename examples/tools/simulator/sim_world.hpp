@@ -1,14 +1,15 @@
 /// \file SimWorld: the production allocator and scheduler, the toy model, a clock and a book, side by side.
 #pragma once
 
+#include "tools/simulator/hostile_order.hpp"
 #include "tools/simulator/refusing_cache.hpp"
 #include "tools/simulator/sim_action.hpp"
 #include "tools/simulator/sim_book.hpp"
 #include "tools/simulator/sim_tier.hpp"
 
 #include <kvpage/cache/tiered_allocator.hpp>
-#include <kvpage/sched/continuous_scheduler.hpp>
 #include <kvpage/sched/any_policies.hpp>
+#include <kvpage/sched/continuous_scheduler.hpp>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -74,7 +75,7 @@ struct SimWorld {
         model(cache.config()),
         book(cache.config()),
         env{&book, c.costs},
-        scheduler(c.limits, cache, Policies{AnyOrder::of(c.order), AnyAdmission::of(c.admission), {c.preempt_by_cost}}, env) {
+        scheduler(c.limits, cache, Policies{order_of(c), AnyAdmission::of(c.admission), {c.preempt_by_cost}}, env) {
     if (c.features.tier) {
       const auto page_bytes = c.pool.block_size * static_cast<std::int64_t>(sizeof(std::uint64_t));
       tier.emplace(OffloadTierConfig{.num_slots = c.tier_slots, .page_bytes = page_bytes, .block_size = c.pool.block_size});
@@ -90,6 +91,9 @@ struct SimWorld {
     }
   }
 
+  [[nodiscard]] static AnyOrder order_of(const SimConfig& c) {
+    return c.order == kHostileOrder ? AnyOrder{HostileOrder{c.seed}} : AnyOrder::of(c.order);
+  }
   [[nodiscard]] static Cache::IndexOptions options(const SimConfig& c) {
     Cache::IndexOptions options{SipSecret{3, 5}};
     options.portable_keys = c.features.tier;

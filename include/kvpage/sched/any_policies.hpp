@@ -1,4 +1,4 @@
-/// \file AnyOrder, AnyAdmission, AnyPreemption: the production policies behind one type, so that a seed can choose among them.
+/// \file AnyOrder, AnyAdmission, AnyPreemption: the policies behind one type each, to be chosen by name or number when the program runs.
 #pragma once
 
 #include <kvpage/sched/admission_learned_growth.hpp>
@@ -11,13 +11,17 @@
 #include <kvpage/sched/order_priority.hpp>
 #include <kvpage/sched/order_shortest.hpp>
 #include <kvpage/sched/order_static_batch.hpp>
-#include <kvpage/sched/preemption_policy.hpp>
+#include <kvpage/sched/scheduler_policies.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 KVPAGE_BEGIN_NAMESPACE
 
@@ -137,6 +141,23 @@ struct NamedPolicy {
 }
 /// Preemptions, the default first.
 [[nodiscard]] inline std::array<NamedPolicy<AnyPreemption>, 2> named_preemptions() { return {{{"cost", {true}}, {"last", {false}}}}; }
+
+/// Policies that are chosen when the program runs. A program with policies of its own names its types instead: SchedulerPolicies<Mine>.
+using NamedPolicies = SchedulerPolicies<AnyOrder, AnyAdmission, AnyPreemption>;
+
+template <class Policy, std::size_t N>
+[[nodiscard]] std::vector<std::string> names_of(const std::array<NamedPolicy<Policy>, N>& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) names.emplace_back(one.name);
+  return names;
+}
+/// The policy of that name; empty for an unknown name.
+template <class Policy, std::size_t N>
+[[nodiscard]] std::optional<Policy> policy_by_name(const std::array<NamedPolicy<Policy>, N>& all, std::string_view name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+  if (found == all.end()) return std::nullopt;
+  return found->policy;
+}
 
 inline AnyOrder AnyOrder::of(std::size_t kind) { return named_orders()[kind % kNumKinds].policy; }
 inline AnyAdmission AnyAdmission::of(std::size_t kind) { return named_admissions()[(kind + 1) % kNumKinds].policy; }
