@@ -215,3 +215,58 @@ TEST_CASE("sched.policies.the_example_overtakes_only_in_proportion", "[sched]") 
   REQUIRE(f.submit(4, tokens_from(0, 4), 4));  // 3.5 s later: not any more
   CHECK(served(f) == std::vector<std::uint64_t>{0, 2, 3, 1, 4});
 }
+
+TEST_CASE("sched.policies.a_fair_order_of_ones_own_shares_by_weight", "[sched]") {
+  const engine::WeightedShare order{};
+  SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 1}, with_order(order)};
+  std::int64_t tokens[2] = {0, 0};
+  std::uint64_t id = 0;
+  for (int step = 0; step < 1000; ++step) {
+    while (f.scheduler.num_waiting() < 8) {
+      REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 7), 4), 8, {.tenant = static_cast<std::uint32_t>(id % 2)}));
+      ++id;
+    }
+    REQUIRE(f.plan());
+    for (const PlannedSample& sample : f.batch->samples) ++tokens[sample.request.value % 2];
+    f.seal();
+    f.commit();
+    const std::int64_t apart = f.scheduler.tenant_charge(0) - f.scheduler.tenant_charge(1);
+    REQUIRE(std::abs(apart) <= 8 * order.decode_us_per_token + 4 * order.prefill_us_per_token);  // a request's
+  }
+  CHECK(tokens[0] + tokens[1] == 1000);
+  CHECK(tokens[0] >= 2 * tokens[1]);
+}
+
+TEST_CASE("sched.policies.a_cache_aware_order_of_ones_own_ranks_by_what_is_left", "[sched]") {
+  const auto served_first = [](const AnyOrder& order) {
+    SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
+    REQUIRE(f.submit(0, tokens_from(0, 32), 2));
+    f.step();
+    REQUIRE(f.submit(1, tokens_from(0, 60), 2));   // 32 cached, 28 to compute
+    REQUIRE(f.submit(2, tokens_from(90, 12), 2));  // nothing cached, 12 to compute
+    REQUIRE(f.submit(3, tokens_from(0, 40), 2));   // 32 cached, 8 to compute
+    return served(f);
+  };
+  CHECK(served_first(engine::LeastToCompute{}) == std::vector<std::uint64_t>{0, 3, 2, 1});
+  CHECK(served_first(LongestPrefix{}) == std::vector<std::uint64_t>{0, 1, 3, 2});
+}
+
+TEST_CASE("sched.policies.an_account_is_never_charged_less_than_nothing", "[sched]") {
+  struct Generous : OrderDefaults {
+    std::int64_t charged = -5;
+    [[nodiscard]] std::int64_t rank(const RequestView& request) const noexcept { return request.arrival_ns; }
+    [[nodiscard]] std::uint64_t account(const RequestView& request) const noexcept { return request.tenant; }
+    [[nodiscard]] std::int64_t charge(const RequestView&, const WorkDone&) const noexcept { return charged; }
+  };
+  const auto charge_after_a_request = [](std::int64_t charged) {
+    Generous order;
+    order.charged = charged;
+    SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
+    REQUIRE(f.submit(0, tokens_from(0, 8), 4, {.tenant = 1}));
+    f.run();
+    return f.scheduler.tenant_charge(1);
+  };
+  CHECK(charge_after_a_request(-5) == 0);
+  CHECK(charge_after_a_request(1) > 0);
+  CHECK(charge_after_a_request(std::numeric_limits<std::int64_t>::max()) == std::numeric_limits<std::int64_t>::max());  // and there it stays
+}

@@ -120,7 +120,7 @@ class ContinuousScheduler {
     if (const auto checked = detail::check_priority(priority); !checked) return Unexpected{checked.error()};
     const std::uint32_t family = core_.requests.find(id);
     if (family == kNoRequestSlot) return false;
-    core_.requests.for_each_open(family, [&](std::uint32_t slot) { detail::change_priority(core_, slot, priority); });
+    detail::change_priority(core_, family, priority);
     return true;
   }
 

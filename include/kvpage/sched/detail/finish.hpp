@@ -71,16 +71,22 @@ void end_request(Core& core, std::uint32_t family, FinishReason reason) {
   core.requests.for_each_open(family, [&](std::uint32_t slot) { end_answer(core, slot, reason); });
 }
 
-/// A new base priority: the answer moves to its new place wherever it stands; what it has waited stays.
+/// A new base priority: the answers of a request move to their new places wherever they stand; what they have waited stays.
 template <SchedulerCoreType Core>
-void change_priority(Core& core, std::uint32_t slot, std::int64_t priority) {
-  Request& r = core.requests[slot];
-  if (r.state == RequestState::kRunning) core.stop_running(slot);
-  r.priority = priority;
-  r.base_priority = core.policies.order.priority(r.view());
-  r.key.rank = core.policies.order.rank(r.view());
-  if (r.state == RequestState::kRunning) core.start_running(slot);
-  if (r.queued) core.waiting.rekey(slot, r.key, r.lane);
+void change_priority(Core& core, std::uint32_t family, std::int64_t priority) {
+  RequestView view = core.requests[family].view();
+  view.priority = priority;
+  const std::int64_t base_priority = core.policies.order.priority(view);
+  const std::int64_t rank = core.policies.order.rank(view);
+  core.requests.for_each_open(family, [&](std::uint32_t slot) {
+    Request& r = core.requests[slot];
+    if (r.state == RequestState::kRunning) core.stop_running(slot);
+    r.priority = priority;
+    r.base_priority = base_priority;
+    r.key.rank = rank;
+    if (r.state == RequestState::kRunning) core.start_running(slot);
+    if (r.queued) core.waiting.rekey(slot, r.key, r.lane);
+  });
 }
 
 /// Puts a request among those that have a deadline to come, by the next one.

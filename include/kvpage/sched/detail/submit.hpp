@@ -153,8 +153,14 @@ void fill_record(Core& core, Request& r, const RequestSpec& spec, const Ticket& 
   r.finish_by_ns = spec.finish_by_ns;
   r.max_hit_tokens = spec.max_hit_tokens;
   r.arrival_ns = core.last_now_ns;
-  r.base_priority = core.policies.order.priority(r.view());
-  r.key = {core.policies.order.rank(r.view()), core.next_serial};
+}
+
+/// The order is asked once for all answers of a request: their places belong together whatever it would say the next time.
+template <SchedulerCoreType Core>
+void place(Core& core, std::uint32_t family) {
+  Request& first = core.requests[family];
+  first.base_priority = core.policies.order.priority(first.view());
+  first.key = {core.policies.order.rank(first.view()), core.next_serial};
 }
 
 /// Records of a request that is being accepted: an exception gives them back.
@@ -179,6 +185,11 @@ struct AcceptedRecords {
       r.family = family;
       previous = slot;
       fill_record(core, r, spec, ticket, child);
+      if (child == 0) {
+        place(core, slot);
+      } else {
+        r.base_priority = core.requests[family].base_priority, r.key = core.requests[family].key;
+      }
     }
   }
 };
