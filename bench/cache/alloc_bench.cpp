@@ -75,7 +75,7 @@ void bench_pairs() {
   constexpr int kRounds = 300;
   BareList list;
   Plain plain{NoIndex::Options{}};
-  Indexed indexed{BlockAllocator<>::IndexOptions{SipSecret{1, 2}}};
+  Indexed indexed{BlockAllocator<>::IndexOptions{SipSecret::fixed(1, 2)}};
   RandomHoldLoad<BareList> list_load{list};
   RandomHoldLoad<Plain> plain_load{plain};
   RandomHoldLoad<Indexed> indexed_load{indexed};
@@ -99,7 +99,7 @@ void bench_pairs() {
 void bench_match() {
   using Allocator = BlockAllocator<>;
   const BlockAllocatorConfig config{.num_blocks = 8192, .block_size = 16, .max_seqs = 4};
-  const Allocator::IndexOptions options{SipSecret{0x0123456789abcdef, 0xfedcba9876543210}};
+  const Allocator::IndexOptions options{SipSecret::fixed(0x0123456789abcdef, 0xfedcba9876543210)};
   std::vector<std::byte> memory(Allocator::required_bytes(config, options));
   Allocator allocator{config, memory, options};
   std::mt19937_64 rng{11};

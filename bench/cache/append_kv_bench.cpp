@@ -1,5 +1,6 @@
 // append_kv of every KV format: bytes of new keys and values stored per second, beside memcpy of the same rows by the same workers.
 // Figures as JSON lines; the first argument is the number of threads.
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -44,10 +44,6 @@ struct Rows {
   [[nodiscard]] double bytes() const { return static_cast<double>((k.size() + v.size()) * sizeof(float)); }
 };
 
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kKVAlignment}); }
-};
-
 void report(const char* name, double rate, double ceiling) {
   std::printf("{\"figure\": \"cache.append_kv%s\", \"value\": %.6g, \"unit\": \"B/s\", \"against\": \"memcpy\", \"against_value\": %.6g, "
               "\"ratio\": %.4g}\n",
@@ -69,10 +65,8 @@ template <class Format>
 double append_rate(Cpu& cpu, const Rows& rows) {
   using KV = CpuKV<Format>;
   const KVPoolShape shape{1, kDims.num_kv_heads, kDims.head_dim, kDims.block_size, kTokens / kDims.block_size};
-  const auto size = static_cast<std::size_t>(pool_bytes<KV>(shape));
-  const std::unique_ptr<std::byte, AlignedDelete> memory(static_cast<std::byte*>(::operator new(size, std::align_val_t{kKVAlignment})));
-  std::fill_n(memory.get(), size, std::byte{0});
-  const KVPool<KV> pool{shape, {memory.get(), size}};
+  const AlignedBytes memory(pool_bytes<KV>(shape), std::byte{0});
+  const KVPool<KV> pool{shape, memory.span()};
   const AppendKvArgs<KV> args{.view = pool.view(0), .k = rows.k.data(), .v = rows.v.data(), .k_stride = kRow, .v_stride = kRow,
                               .slots = rows.slots.data(), .num_tokens = kTokens};
   Status status;

@@ -1,6 +1,7 @@
 /// \file A random attention problem of a given shape, and the time of one launch over it.
 #pragma once
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kv/kv_formats.hpp>
@@ -10,8 +11,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -24,17 +23,6 @@ struct AttentionShape {
   std::int64_t num_layers, num_q_heads, num_kv_heads, head_dim;
   std::int64_t num_seqs, kv_len, q_count;
   std::int64_t shared_len = 0;  ///< leading positions whose pages all sequences share
-};
-
-/// 64-byte aligned bytes.
-struct AlignedBytes {
-  explicit AlignedBytes(std::int64_t num_bytes)
-      : bytes(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(num_bytes), std::align_val_t{64})),
-              [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); }),
-        size(static_cast<std::size_t>(num_bytes)) {}
-  std::span<std::byte> span() const { return {bytes.get(), size}; }
-  std::shared_ptr<std::byte> bytes;
-  std::size_t size;
 };
 
 inline void require_ok(const Status& status) {

@@ -5,6 +5,7 @@
 #include "engine/backend/ceilings.hpp"
 #include "engine/backend/shipped_kernels.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 #include <kvpage/quant/weight_formats.hpp>
@@ -35,24 +36,19 @@ class Matrix {
  public:
   Matrix(Cpu& cpu, const WeightFormatInfo& format, std::int64_t rows, std::int64_t cols) {
     const PanelKernels& kernels = **engine::shipped_kernels(format);
-    bytes_ = *packed_bytes(kernels, rows, cols);
-    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes_), std::align_val_t{64}));
+    memory_ = AlignedBytes(*packed_bytes(kernels, rows, cols));
     std::vector<std::byte> file(static_cast<std::size_t>(rows * cols / format.block_elements * format.block_bytes), std::byte{0x25});
     const WeightView view = weight_view(format, file.data(), rows, cols);
-    const auto packed = pack_weight(cpu, kernels, view, {memory_, static_cast<std::size_t>(bytes_)});
+    const auto packed = pack_weight(cpu, kernels, view, memory_.span());
     if (!packed) throw std::bad_alloc();
     weight_ = *packed;
   }
-  Matrix(const Matrix&) = delete;
-  Matrix& operator=(const Matrix&) = delete;
-  ~Matrix() { ::operator delete(memory_, std::align_val_t{64}); }
 
   const PackedWeight& weight() const { return weight_; }
-  std::int64_t bytes() const { return bytes_; }
+  std::int64_t bytes() const { return memory_.size(); }
 
  private:
-  std::int64_t bytes_ = 0;
-  std::byte* memory_ = nullptr;
+  AlignedBytes memory_;
   PackedWeight weight_{};
 };
 

@@ -105,7 +105,7 @@ QueueTimes queue_times(const LoadShape& shape, const AnyOrder& order, std::int64
 void long_queues() {
   const std::pair<const char*, AnyOrder> orders[] = {
       {"fcfs", Fcfs{}}, {"priority", PriorityOrder{}}, {"shortest", Shortest{}}, {"longest_prefix", LongestPrefix{}},
-      {"fair_share", FairShare{}}, {"deadline", DeadlineOrder{}}, {"static", StaticBatch{}}, {"aged_shortest", engine::AgedShortest{}}};
+      {"fair_share", FairShare{}}, {"deadline", DeadlineOrder{}}, {"static", StaticBatch{}}, {"aged_shortest", own::AgedShortest{}}};
   static_assert(std::size(orders) == AnyOrder::kNumKinds + 1);
   double median = 0, p99 = 0;
   for (const Queue& queue : kQueues) {

@@ -87,7 +87,7 @@ class SchedulerLoad {
   [[nodiscard]] const SchedulerStats& stats() const noexcept { return scheduler_.stats(); }
 
  private:
-  static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret{1, 2}}; }
+  static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret::fixed(1, 2)}; }
   static BlockAllocatorConfig pool_of(const LoadShape& shape) {
     const std::int64_t all = shape.max_seqs * shape.blocks_per_seq();
     return {.num_blocks = shape.num_blocks > 0 ? shape.num_blocks : all, .block_size = 16, .max_seqs = shape.max_seqs,

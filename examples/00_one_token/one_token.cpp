@@ -1,4 +1,5 @@
 /// \file One token through the library's own headers, without the engine: reserve pages, append keys and values, attend.
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/base/philox.hpp>
 #include <kvpage/cache/block_allocator.hpp>
 #include <kvpage/cache/no_index.hpp>
@@ -31,13 +32,6 @@ std::vector<float> random_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-/// Memory belongs to the caller; pools want it aligned to kKVAlignment.
-std::span<std::byte> aligned(std::vector<std::byte>& memory, std::size_t bytes) {
-  memory.resize(bytes + kvpage::kKVAlignment);
-  const auto misaligned = reinterpret_cast<std::uintptr_t>(memory.data()) % kvpage::kKVAlignment;
-  return {memory.data() + (kvpage::kKVAlignment - misaligned) % kvpage::kKVAlignment, bytes};
-}
-
 void require(const kvpage::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.message());
@@ -48,10 +42,9 @@ void require(const kvpage::Status& status) {
 
 int main() {
   const kvpage::BlockAllocatorConfig config{.num_blocks = kShape.num_blocks, .block_size = kShape.block_size, .max_seqs = 1};
-  std::vector<std::byte> allocator_memory(Allocator::required_bytes(config));
-  Allocator allocator(config, allocator_memory);
-  std::vector<std::byte> pool_memory;
-  const kvpage::KVPool<KV> pool(kShape, aligned(pool_memory, static_cast<std::size_t>(kvpage::pool_bytes<KV>(kShape))));
+  Allocator allocator(config);
+  const kvpage::AlignedBytes pages(kvpage::pool_bytes<KV>(kShape));
+  const kvpage::KVPool<KV> pool(kShape, pages.span());
   kvpage::Cpu cpu;
 
   // Reserve: all pages of 40 tokens, or none.
@@ -79,7 +72,6 @@ int main() {
   const auto q = random_values(kNumQueryHeads * kShape.head_dim, 3);
   std::vector<float> out(q.size());
   std::vector<float> lse(kNumQueryHeads);
-  std::vector<std::byte> scratch;
   kvpage::PagedAttentionArgs<KV> attention;
   attention.q = q.data();
   attention.out = out.data();
@@ -90,8 +82,8 @@ int main() {
   attention.view = pool.view(0, {indptr.data(), table.blocks.data(), kv_lens.data(), 1});
   attention.scale = 1.0f / std::sqrt(static_cast<float>(kShape.head_dim));
   attention.lse = lse.data();
-  const std::int64_t scratch_bytes = kvpage::paged_attention_scratch_bytes<KV>(cpu, kShape.dims(), kNumQueryHeads);
-  attention.scratch = aligned(scratch, static_cast<std::size_t>(scratch_bytes));
+  const kvpage::AlignedBytes scratch(kvpage::paged_attention_scratch_bytes<KV>(cpu, kShape.dims(), kNumQueryHeads));
+  attention.scratch = scratch.span();
   require(kvpage::paged_attention(cpu, attention));
 
   std::printf("attention over %lld tokens in %zu pages: out[0] = %f, lse[0] = %f\n", static_cast<long long>(kNumTokens),

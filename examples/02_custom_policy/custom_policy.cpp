@@ -44,6 +44,6 @@ int main() {
   std::printf("from arrival to last token, %zu requests, 4 at a time:\n", load.size());
   compare("Fcfs", kvpage::Fcfs{}, load);
   compare("Shortest", kvpage::Shortest{}, load);
-  compare("AgedShortest", kvpage::engine::AgedShortest{}, load);
+  compare("AgedShortest", own::AgedShortest{}, load);
   return 0;
 }

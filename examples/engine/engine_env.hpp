@@ -1,11 +1,11 @@
 /// \file What an engine asks from outside: a clock, seeds, memory.
 #pragma once
 
-#include <chrono>
+#include <kvpage/sched/system_env.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <memory_resource>
-#include <random>
 
 namespace kvpage::engine {
 
@@ -19,18 +19,7 @@ concept EngineEnv = requires(E& env) {
   { env.memory() } -> std::convertible_to<std::pmr::memory_resource*>;
 };
 
-/// The machine's clock and its random numbers.
-class SystemEnv {
- public:
-  std::int64_t now_ns() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
-  std::uint64_t draw_seed() { return std::uint64_t{device_()} << 32 | device_(); }
-  std::pmr::memory_resource* memory() const { return std::pmr::new_delete_resource(); }
-
- private:
-  std::random_device device_;
-};
+using kvpage::SystemEnv;
 static_assert(EngineEnv<SystemEnv>);
 
 }  // namespace kvpage::engine

@@ -1,19 +1,13 @@
 #include "engine/page_cache.hpp"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace kvpage::engine {
 namespace {
 
-std::uint64_t random_word() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
-
 PrefixIndexOptions<> index_options(const PageCacheOptions& options) {
-  PrefixIndexOptions<> index{SipSecret{random_word(), random_word()}};
+  PrefixIndexOptions<> index;
   index.portable_keys = options.host_tier_bytes > 0;
   return index;
 }

@@ -56,7 +56,7 @@ class World {
 
  private:
   static PrefixIndexOptions<> options() {
-    PrefixIndexOptions<> options{SipSecret{1, 2}};
+    PrefixIndexOptions<> options{SipSecret::fixed(1, 2)};
     options.max_namespaces = 1;
     options.namespace_bytes = 0;
     return options;

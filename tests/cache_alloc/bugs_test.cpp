@@ -13,10 +13,10 @@ using namespace kvpage_test;
 namespace {
 
 using Allocator = BlockAllocator<>;
-const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
+const Allocator::IndexOptions kOptions{SipSecret::fixed(11, 22)};
 
 struct EightBitHash {
-  SipHash13 inner{SipSecret{5, 6}};
+  SipHash13 inner{SipSecret::fixed(5, 6)};
   PrefixKey operator()(const PrefixKey& parent, std::uint32_t extra, std::span<const TokenId> tokens) const {
     return {inner(parent, extra, tokens).lo & 0xFF, 0};
   }

@@ -9,7 +9,7 @@ namespace {
 
 using Allocator = BlockAllocator<>;
 using Fixture = AllocatorFixture<Allocator>;
-const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
+const Allocator::IndexOptions kOptions{SipSecret::fixed(11, 22)};
 const BlockAllocatorConfig kConfig{.num_blocks = 12, .block_size = 4, .max_seqs = 4};
 
 /// Plans one step with `plan(transaction)` and seals it.

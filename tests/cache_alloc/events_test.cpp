@@ -65,7 +65,7 @@ class Recorded {
     for (std::uint32_t b = 0; b < refs_.size(); ++b) REQUIRE(refs_[b] == allocator_.ref_count(BlockId{b}));
   }
 
-  static inline const PrefixIndexOptions<> kOptions{SipSecret{1, 2}};
+  static inline const PrefixIndexOptions<> kOptions{SipSecret::fixed(1, 2)};
   std::vector<CacheEvent> events_;
   std::vector<std::byte> memory_;
   Allocator allocator_;
@@ -265,6 +265,6 @@ TEST_CASE("cache_alloc.events.cost_no_byte_when_nobody_listens", "[cache_alloc]"
   using Silent = BlockAllocator<PrefixIndex<>, Lru, NoEvents>;
   static_assert(std::is_empty_v<NoEvents> && sizeof(Silent) < sizeof(Allocator));
   const BlockAllocatorConfig config{.num_blocks = 64, .max_seqs = 4};
-  const PrefixIndexOptions<> options{SipSecret{1, 2}};
+  const PrefixIndexOptions<> options{SipSecret::fixed(1, 2)};
   CHECK(Silent::required_bytes(config, options) == Allocator::required_bytes(config, options));
 }

@@ -17,7 +17,7 @@ namespace {
 template <class Policy>
 using Cached = BlockAllocator<PrefixIndex<>, Policy>;
 
-const PrefixIndexOptions<> kOptions{SipSecret{1, 2}};
+const PrefixIndexOptions<> kOptions{SipSecret::fixed(1, 2)};
 
 /// Prompts from a small tree of shared prefixes.
 Tokens random_prompt(std::mt19937_64& rng) {

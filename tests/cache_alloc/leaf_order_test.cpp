@@ -9,7 +9,7 @@ using namespace kvpage_test;
 
 namespace {
 using Pool = AllocatorFixture<BlockAllocator<PrefixIndex<>, PriorityTtl>>;
-const PrefixIndexOptions<> kOptions{SipSecret{1, 2}};
+const PrefixIndexOptions<> kOptions{SipSecret::fixed(1, 2)};
 }  // namespace
 
 TEST_CASE("cache_alloc.leaf_order.a_block_is_a_candidate_as_soon_as_nothing_builds_on_it", "[cache_alloc]") {

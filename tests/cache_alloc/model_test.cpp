@@ -43,7 +43,7 @@ std::string run_episode(std::uint64_t seed, const std::vector<Op>& ops, Coverage
 }
 
 std::string run_seed(std::uint64_t seed, const std::vector<Op>& ops, Coverage& coverage) {
-  if (seed % 3 == 0) return run_episode(seed, ops, coverage, kvpage::SipHash13{kvpage::SipSecret{1, 2}});
+  if (seed % 3 == 0) return run_episode(seed, ops, coverage, kvpage::SipHash13{kvpage::SipSecret::fixed(1, 2)});
   if (seed % 3 == 1) return run_episode(seed, ops, coverage, EightBitHash{});
   return run_episode(seed, ops, coverage, ConstantHash{});
 }

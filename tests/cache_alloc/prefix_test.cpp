@@ -10,7 +10,7 @@ using namespace kvpage_test;
 namespace {
 
 using Allocator = BlockAllocator<>;
-const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
+const Allocator::IndexOptions kOptions{SipSecret::fixed(11, 22)};
 
 /// Every content has the same key: only comparisons tell them apart.
 struct ConstantHash {
@@ -57,7 +57,7 @@ TEST_CASE("cache_alloc.prefix.namespaces_differ_unless_all_fields_are_equal", "[
 TEMPLATE_TEST_CASE("cache_alloc.prefix.another_picture_is_another_block", "[cache_alloc]", SipHash13, ConstantHash) {
   using Pictures = BlockAllocator<PrefixIndex<TestType>>;
   TestType hash = [] {
-    if constexpr (std::is_same_v<TestType, SipHash13>) return SipHash13{SipSecret{1, 2}};
+    if constexpr (std::is_same_v<TestType, SipHash13>) return SipHash13{SipSecret::fixed(1, 2)};
     else return ConstantHash{};
   }();
   AllocatorFixture<Pictures> pool{{.num_blocks = 8, .block_size = 4}, typename Pictures::IndexOptions{hash}};

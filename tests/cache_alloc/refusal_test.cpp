@@ -14,7 +14,7 @@ using Allocator = BlockAllocator<>;
 using Transaction = Allocator::Transaction;
 
 Allocator::IndexOptions options() {
-  Allocator::IndexOptions options{SipSecret{1, 2}};
+  Allocator::IndexOptions options{SipSecret::fixed(1, 2)};
   options.max_namespaces = 1;
   return options;
 }

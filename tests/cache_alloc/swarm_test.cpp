@@ -34,10 +34,10 @@ std::string run_episode(std::uint64_t seed, int steps, Hash hash, Coverage& cove
 
 std::string run_seed(std::uint64_t seed, int steps, Coverage& coverage) {
   switch (seed % 4) {
-    case 0: return run_episode<SipHash13, Lru>(seed, steps, SipHash13{SipSecret{1, 2}}, coverage);
+    case 0: return run_episode<SipHash13, Lru>(seed, steps, SipHash13{SipSecret::fixed(1, 2)}, coverage);
     case 1: return run_episode<EightBitHash, CostAware>(seed, steps, EightBitHash{}, coverage);
     case 2: return run_episode<ConstantHash, Lru>(seed, steps, ConstantHash{}, coverage);
-    default: return run_episode<SipHash13, Arc>(seed, steps, SipHash13{SipSecret{3, 4}}, coverage);
+    default: return run_episode<SipHash13, Arc>(seed, steps, SipHash13{SipSecret::fixed(3, 4)}, coverage);
   }
 }
 

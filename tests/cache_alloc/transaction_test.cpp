@@ -9,7 +9,7 @@ namespace {
 
 using Allocator = BlockAllocator<>;
 using Fixture = AllocatorFixture<Allocator>;
-const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
+const Allocator::IndexOptions kOptions{SipSecret::fixed(11, 22)};
 
 }  // namespace
 
@@ -269,6 +269,30 @@ TEST_CASE("cache_alloc.transaction.there_are_64_pins", "[cache_alloc]") {
   for (int i = 0; i < 64; ++i) CHECK(pool->pin(hit).has_value());
   CHECK_FALSE(pool->pin(hit).has_value());
   pool->check_invariants();
+}
+
+TEST_CASE("cache_alloc.transaction.an_allocator_constructs_as_it_stands_with_memory_and_a_secret_of_its_own", "[cache_alloc]") {
+  const BlockAllocatorConfig config{.num_blocks = 8, .block_size = 4};
+  BlockAllocator<> one{config};
+  BlockAllocator<> other{config};
+  CHECK_FALSE(one.index().root_key(0) == other.index().root_key(0));  // whoever knows one process's secret knows no other's
+  const std::vector<TokenId> tokens = tokens_from(0, 12);
+  for (int run = 0; run < 2; ++run) {
+    const PrefixHit hit = one.match({.tokens = tokens, .max_tokens = 12});
+    CHECK(hit.num_tokens == 12 * run);
+    auto plan = one.begin().value();
+    const SeqId seq = plan.create().value();
+    REQUIRE(plan.share(seq, hit));
+    REQUIRE(plan.grow(seq, 12));
+    REQUIRE(plan.commit());
+    REQUIRE(one.publish(seq, {.tokens = tokens}));
+    auto end = one.begin().value();
+    REQUIRE(end.release(seq));
+    REQUIRE(end.commit());
+    one.check_invariants();
+  }
+  CHECK(other.match({.tokens = tokens, .max_tokens = 12}).num_tokens == 0);
+  CHECK_THROWS_AS(BlockAllocator<>(BlockAllocatorConfig{}), ConfigError);
 }
 
 TEST_CASE("cache_alloc.transaction.at_its_cap_of_nodes_the_index_takes_no_more", "[cache_alloc]") {

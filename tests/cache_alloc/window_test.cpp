@@ -10,7 +10,7 @@ using namespace kvpage_test;
 
 namespace {
 using Allocator = BlockAllocator<>;
-const Allocator::IndexOptions kOptions{SipSecret{11, 22}};
+const Allocator::IndexOptions kOptions{SipSecret::fixed(11, 22)};
 }  // namespace
 
 TEST_CASE("bug.B35.a_block_goes_when_its_last_token_leaves_the_window", "[cache_alloc]") {

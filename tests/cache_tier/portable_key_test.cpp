@@ -51,7 +51,7 @@ PrefixKey prefix_key_from(const json& hex) {
 
 SipSecret secret_from(const json& hex) {
   const PrefixKey words = prefix_key_from(hex);
-  return {words.lo, words.hi};
+  return SipSecret::fixed(words.lo, words.hi);
 }
 
 /// The fields of a vector, with their bytes.
@@ -135,7 +135,7 @@ using Allocator = BlockAllocator<PrefixIndex<>>;
 using Fixture = kvpage_test::AllocatorFixture<Allocator>;
 
 Allocator::IndexOptions options_with_keys(bool on) {
-  Allocator::IndexOptions options{SipSecret{1, 2}};
+  Allocator::IndexOptions options{SipSecret::fixed(1, 2)};
   options.portable_keys = on;
   return options;
 }

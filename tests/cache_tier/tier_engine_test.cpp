@@ -11,7 +11,7 @@ constexpr std::int64_t kBlockSize = 4;
 
 /// SipHash, or, without a secret, the same key for everything: then tokens alone tell contents apart.
 struct ToyHash {
-  SipSecret secret{};
+  SipSecret secret = SipSecret::fixed(0, 0);
   PrefixKey operator()(const PrefixKey& parent, std::uint32_t extra, std::span<const TokenId> tokens) const noexcept {
     return secret.k0 == 0 ? PrefixKey{1, 1} : SipHash13{secret}(parent, extra, tokens);
   }
@@ -99,7 +99,7 @@ void check_all_happened(const ToyCounts& sum, std::int64_t at_least) {
 }  // namespace
 
 TEST_CASE("cache_tier.engine.an_evicted_prompt_comes_back_from_the_tier", "[cache_tier]") {
-  Setup setup{8, 64, 0, ToyHash{{1, 2}}};
+  Setup setup{8, 64, 0, ToyHash{SipSecret::fixed(1, 2)}};
   const Tokens first = tokens_from(0, 30);
   const Tokens second = tokens_from(500, 30);
   auto& engine = *setup.engine;
@@ -118,7 +118,7 @@ TEST_CASE("cache_tier.engine.an_evicted_prompt_comes_back_from_the_tier", "[cach
 
 TEST_CASE("cache_tier.engine.the_tier_continues_what_the_device_still_has", "[cache_tier]") {
   const std::int64_t window = GENERATE(0, 3, 9);
-  Setup setup{window > 0 ? 16 : 8, 64, window, ToyHash{{1, 2}}};
+  Setup setup{window > 0 ? 16 : 8, 64, window, ToyHash{SipSecret::fixed(1, 2)}};
   auto& engine = *setup.engine;
   const auto served = [&](TokenId behind) {  // 12 tokens that all prompts share, then 18 of their own
     Tokens prompt = tokens_from(0, 12);
@@ -137,7 +137,7 @@ TEST_CASE("cache_tier.engine.the_tier_continues_what_the_device_still_has", "[ca
 }
 
 TEST_CASE("cache_tier.engine.a_chain_leaves_the_tier_from_its_end", "[cache_tier]") {
-  Setup setup{8, 14, 0, ToyHash{{1, 2}}};
+  Setup setup{8, 14, 0, ToyHash{SipSecret::fixed(1, 2)}};
   auto& engine = *setup.engine;
   const Tokens prompts[] = {tokens_from(0, 30), tokens_from(500, 30)};
   for (const int i : {0, 1, 0, 1}) CHECK(engine.serve({}, prompts[i]) == engine.expected(prompts[i]));
@@ -161,7 +161,7 @@ TEST_CASE("cache_tier.engine.a_chain_leaves_the_tier_from_its_end", "[cache_tier
 
 TEST_CASE("cache_tier.engine.a_damaged_page_shortens_the_hit_to_what_is_before_it", "[cache_tier]") {
   for (std::int64_t damaged = 0; damaged < 7; ++damaged) {
-    Setup setup{8, 64, 0, ToyHash{{1, 2}}};
+    Setup setup{8, 64, 0, ToyHash{SipSecret::fixed(1, 2)}};
     auto& engine = *setup.engine;
     const Tokens first = tokens_from(0, 30);
     const Tokens second = tokens_from(500, 30);
@@ -185,7 +185,7 @@ TEST_CASE("cache_tier.engine.a_damaged_page_shortens_the_hit_to_what_is_before_i
 }
 
 TEST_CASE("cache_tier.engine.namespaces_and_layouts_do_not_meet_in_a_kept_store", "[cache_tier]") {
-  Setup setup{8, 64, 0, ToyHash{{1, 2}}};
+  Setup setup{8, 64, 0, ToyHash{SipSecret::fixed(1, 2)}};
   const Tokens prompt = tokens_from(0, 30);
   const Tokens other = tokens_from(900, 30);
   const std::byte a[1] = {std::byte{'a'}};
@@ -213,7 +213,7 @@ TEST_CASE("cache_tier.engine.namespaces_and_layouts_do_not_meet_in_a_kept_store"
 }
 
 TEST_CASE("cache_tier.engine.an_unknown_namespace_and_a_stale_hit_hold_nothing", "[cache_tier]") {
-  Setup setup{8, 64, 0, ToyHash{{1, 2}}};
+  Setup setup{8, 64, 0, ToyHash{SipSecret::fixed(1, 2)}};
   auto& engine = *setup.engine;
   const Tokens first = tokens_from(0, 30);
   const Tokens second = tokens_from(500, 30);
@@ -235,14 +235,14 @@ TEST_CASE("cache_tier.engine.an_unknown_namespace_and_a_stale_hit_hold_nothing",
 
 TEST_CASE("cache_tier.engine.storms_change_no_answer", "[cache_tier]") {
   ToyCounts sum;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) add(sum, storm(seed, 0, ToyHash{{seed, 2}}, 100));
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) add(sum, storm(seed, 0, ToyHash{SipSecret::fixed(seed, 2)}, 100));
   check_all_happened(sum, 1000);
 }
 
 TEST_CASE("cache_tier.engine.storms_with_a_window_group_change_no_answer", "[cache_tier]") {
   ToyCounts sum;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    for (const std::int64_t window : {3, 8, 13}) add(sum, storm(seed, window, ToyHash{{seed, 2}}, 100));
+    for (const std::int64_t window : {3, 8, 13}) add(sum, storm(seed, window, ToyHash{SipSecret::fixed(seed, 2)}, 100));
   }
   check_all_happened(sum, 1000);
 }

@@ -159,7 +159,7 @@ TEST_CASE("cache_tier.file.another_layout_shape_or_secret_reads_nothing", "[cach
   others[1].page_bytes = 101;
   others[2].page_bytes = 100 - 64, others[2].block_size = 4 + 16;  // the slots have the same size
   others[3].block_size = 8;
-  others[4].checksum_secret = {1, 2};
+  others[4].checksum_secret = SipSecret::fixed(1, 2);
   for (const OffloadTierConfig& other : others) {
     CAPTURE(&other - others);
     CHECK(file.open(other)->capacity() == TierCapacity{kNumSlots, kNumSlots, 0, 0});

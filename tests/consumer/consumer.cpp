@@ -1,6 +1,7 @@
 /// \file A user's program over the library: it answers 0 when every part does what its documentation says.
 #include "consumer.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/base/error.hpp>
 #include <kvpage/base/version.hpp>
 #include <kvpage/cache/block_allocator.hpp>
@@ -12,7 +13,6 @@
 
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -60,11 +60,8 @@ void check_allocator() {
 void check_pool() {
   using KV = kvpage::CpuKV<kvpage::DefaultKVFormat>;
   const kvpage::KVPoolShape shape{.num_layers = 2, .num_kv_heads = 1, .head_dim = 64, .block_size = 16, .num_blocks = 4};
-  std::vector<std::byte> memory(static_cast<std::size_t>(kvpage::pool_bytes<KV>(shape) + kvpage::kKVAlignment));
-  void* start = memory.data();
-  std::size_t space = memory.size();
-  std::align(kvpage::kKVAlignment, static_cast<std::size_t>(kvpage::pool_bytes<KV>(shape)), start, space);
-  const kvpage::KVPool<KV> pool{shape, {static_cast<std::byte*>(start), space}};
+  const kvpage::AlignedBytes memory(kvpage::pool_bytes<KV>(shape));
+  const kvpage::KVPool<KV> pool{shape, memory.span()};
   expect(pool.view(1).key_codes(kvpage::BlockId{0}, 0) > pool.view(0).key_codes(kvpage::BlockId{0}, 0), "layers follow each other");
 }
 

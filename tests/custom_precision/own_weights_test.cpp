@@ -13,7 +13,6 @@ namespace {
 using namespace kvpage;
 using own::Nibbles64;
 using kvpage_test::Activations;
-using kvpage_test::AlignedBytes;
 using kvpage_test::multiply;
 using kvpage_test::RandomWeights;
 

@@ -5,6 +5,7 @@
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 #include <kvpage/quant/weight_formats.hpp>
 
@@ -74,11 +75,11 @@ class Problem {
   /// Queries and the whole pool after `project`.
   template <class Project>
   std::vector<std::byte> run(const Project& project) {
-    AlignedPool pool(pool_bytes<KV>(pool_shape_));
+    const AlignedBytes pool(pool_bytes<KV>(pool_shape_), std::byte{0x5a});
     std::vector<float> q(rows_of(q_rows()), -1.0f), k(rows_of(kv_rows()), -1.0f), v(rows_of(kv_rows()), -1.0f);
-    const auto args = args_for(KVPool<KV>(pool_shape_, pool.bytes).view(0), q, k, v);
+    const auto args = args_for(KVPool<KV>(pool_shape_, pool.span()).view(0), q, k, v);
     REQUIRE(project(args).ok());
-    std::vector<std::byte> result(pool.bytes.begin(), pool.bytes.end());
+    std::vector<std::byte> result(pool.span().begin(), pool.span().end());
     for (const auto* rows : {&q, &k, &v}) {
       REQUIRE(std::all_of(rows->begin(), rows->end(), [](float value) { return std::fabs(value) < 1e4f; }));
       const auto bytes = std::as_bytes(std::span(*rows));
@@ -89,14 +90,6 @@ class Problem {
 
  private:
   static constexpr std::int64_t kHidden = 96;
-  struct AlignedPool {
-    std::vector<std::byte> memory;
-    std::span<std::byte> bytes;
-    explicit AlignedPool(std::int64_t size) : memory(static_cast<std::size_t>(size) + 64, std::byte{0x5a}) {
-      const auto past = reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
-      bytes = std::span(memory).subspan((64 - past) % 64, static_cast<std::size_t>(size));
-    }
-  };
   std::int64_t q_rows() const { return shape_.num_q_heads * shape_.head_dim; }
   std::int64_t kv_rows() const { return shape_.num_kv_heads * shape_.head_dim; }
   std::size_t rows_of(std::int64_t cols) const { return static_cast<std::size_t>(shape_.num_tokens * cols); }

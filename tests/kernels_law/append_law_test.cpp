@@ -1,6 +1,7 @@
 /// \file The law for keys and values: what the pages of a sequence hold does not depend on who else wrote, in which cuts and where.
 #include "kernels_law/law.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
@@ -47,13 +48,13 @@ struct AppendProblem {
   /// One run: pages in any order of a poisoned pool, launches with some more tokens of every sequence and rows that are not written.
   struct Run {
     const AppendProblem& problem;
-    std::vector<std::byte> memory;
+    kvpage::AlignedBytes memory;
     std::vector<std::int64_t> blocks, first_block, written;  // page ids; per sequence
     kvpage::KVPool<KV> pool;
 
     Run(const AppendProblem& p, std::span<const std::int64_t> rows, LawRandom& how)
-        : problem(p), memory(static_cast<std::size_t>(kvpage::pool_bytes<KV>(shape(rows))) + 64, std::byte{0xFF}),
-          blocks(how.some_of(shape(rows).num_blocks, shape(rows).num_blocks)), written(rows.size(), 0), pool(shape(rows), aligned()) {
+        : problem(p), memory(kvpage::pool_bytes<KV>(shape(rows)), std::byte{0xFF}),
+          blocks(how.some_of(shape(rows).num_blocks, shape(rows).num_blocks)), written(rows.size(), 0), pool(shape(rows), memory.span()) {
       for (std::int64_t next = 0; const std::int64_t s : rows) {
         first_block.push_back(next);
         next += kvpage::ceil_div(problem.lengths[static_cast<std::size_t>(s)], problem.shape.block_size);
@@ -66,10 +67,6 @@ struct AppendProblem {
         with_blocks.num_blocks += kvpage::ceil_div(problem.lengths[static_cast<std::size_t>(s)], with_blocks.block_size);
       }
       return with_blocks;
-    }
-    std::span<std::byte> aligned() {
-      const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-      return std::span(memory).subspan((64 - address % 64) % 64, memory.size() - 64);
     }
 
     /// Up to `most` more tokens of every sequence; true if there were any.

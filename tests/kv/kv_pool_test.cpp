@@ -1,6 +1,7 @@
 /// \file Pools and views: where pages and layers are, in 64 bits, and which shapes and memories are refused.
 #include "support/catch.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 
@@ -13,13 +14,6 @@ using namespace kvpage;
 namespace {
 
 using KV = CpuKV<PlainKV<F16>>;
-
-/// 64-byte aligned part of a vector.
-std::span<std::byte> aligned(std::vector<std::byte>& memory, std::size_t bytes) {
-  memory.resize(bytes + 64);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  return std::span(memory).subspan((64 - address % 64) % 64, bytes);
-}
 
 std::string refusal(const KVPoolShape& shape, std::span<std::byte> memory) {
   try {
@@ -34,8 +28,8 @@ std::string refusal(const KVPoolShape& shape, std::span<std::byte> memory) {
 
 TEST_CASE("kv.pool.pages_hold_all_layers_and_do_not_overlap", "[kv]") {
   const KVPoolShape shape{3, 2, 64, 16, 5};
-  std::vector<std::byte> memory;
-  const KVPool<KV> pool(shape, aligned(memory, static_cast<std::size_t>(pool_bytes<KV>(shape))));
+  const AlignedBytes memory(pool_bytes<KV>(shape));
+  const KVPool<KV> pool(shape, memory.span());
   CHECK(page_bytes<KV>(shape) == 3 * 2 * 2 * 16 * 64 * 2);
   for (std::uint32_t block = 0; block < 5; ++block) {
     const std::span<std::byte> page = pool.page(BlockId{block});
@@ -49,8 +43,8 @@ TEST_CASE("kv.pool.pages_hold_all_layers_and_do_not_overlap", "[kv]") {
 
 TEST_CASE("kv.pool.refuses_impossible_shapes_and_memories", "[kv]") {
   const KVPoolShape good{3, 2, 64, 16, 5};
-  std::vector<std::byte> memory;
-  const std::span<std::byte> bytes = aligned(memory, static_cast<std::size_t>(pool_bytes<KV>(good)));
+  const AlignedBytes memory(pool_bytes<KV>(good));
+  const std::span<std::byte> bytes = memory.span();
   CHECK(refusal(good, bytes) == "ok");
   CHECK(refusal(good, bytes.first(bytes.size() - 1)) == "the KV pool's memory is smaller than pool_bytes(shape)");
   CHECK(refusal({3, 2, 64, 16, 4}, bytes.subspan(2)) == "the KV pool's memory must be 64-byte aligned");

@@ -115,7 +115,7 @@ std::int64_t ends_under_a_stream(const AnyOrder& order, const StreamCase& c) {
 
 TEST_CASE("sched.turns.offline_work_ends_whatever_comes", "[sched]") {
   const std::pair<const char*, AnyOrder> orders[] = {{"strict priorities", strict_priorities()}, {"ageing priorities", PriorityOrder{}},
-                                                     {"deadlines", DeadlineOrder{}}, {"aged shortest", engine::AgedShortest{}},
+                                                     {"deadlines", DeadlineOrder{}}, {"aged shortest", own::AgedShortest{}},
                                                      {"newest first", NewestFirst{}}};
   for (const auto& [name, order] : orders) {
     INFO(name);
@@ -173,7 +173,7 @@ TEST_CASE("sched.turns.rows_computed_again_are_bounded_under_every_load", "[sche
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 rng{seed};
-    const AnyOrder orders[] = {strict_priorities(), PriorityOrder{}, DeadlineOrder{}, engine::AgedShortest{}, NewestFirst{}, Fcfs{}};
+    const AnyOrder orders[] = {strict_priorities(), PriorityOrder{}, DeadlineOrder{}, own::AgedShortest{}, NewestFirst{}, Fcfs{}};
     const auto shield_after = static_cast<std::int64_t>(1 + rng() % 3);
     const auto rows = static_cast<std::int64_t>(1 + rng() % 6);
     const std::int64_t starve_after_ns = rng() % 2 == 0 ? 60'000'000'000 : 30 * kStep;

@@ -244,6 +244,6 @@ TEST_CASE("sched.numbers.a_rank_is_what_the_table_says", "[sched]") {
   CHECK(first_of(DeadlineOrder{}, 4, 1, 0, {.finish_by_ns = 1'000}, {.finish_by_ns = 1'000}) == 1);
   CHECK(first_of(DeadlineOrder{}, 4, 1, 0, {.start_by_ns = 1'000}, {.start_by_ns = 1, .finish_by_ns = 1'001}) == 1);
   // Example 02: eight times the own service time later. 404 ms against 40.4: ranked 2.9088 s apart.
-  CHECK(first_of(engine::AgedShortest{}, 4, 4, 2'908'799'999, {}, {}) == 2);
-  CHECK(first_of(engine::AgedShortest{}, 4, 4, 2'908'800'000, {}, {}) == 1);
+  CHECK(first_of(own::AgedShortest{}, 4, 4, 2'908'799'999, {}, {}) == 2);
+  CHECK(first_of(own::AgedShortest{}, 4, 4, 2'908'800'000, {}, {}) == 1);
 }

@@ -4,9 +4,9 @@
 using namespace kvpage;
 using namespace kvpage_test;
 
-#define KVPAGE_ALL_ORDERS                                                                                              \
-  Fcfs, PriorityOrder, Shortest, LongestPrefix, FairShare, DeadlineOrder, StaticBatch, engine::AgedShortest, \
-      engine::WeightedShare, engine::LeastToCompute
+#define KVPAGE_ALL_ORDERS                                                                                                      \
+  Fcfs, PriorityOrder, Shortest, LongestPrefix, FairShare, DeadlineOrder, StaticBatch, own::AgedShortest, own::WeightedShare, \
+      own::LeastToCompute
 
 namespace {
 

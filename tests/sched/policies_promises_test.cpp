@@ -203,7 +203,7 @@ TEST_CASE("sched.policies.whoever_lacks_a_row_loses_no_patience", "[sched]") {
 }
 
 TEST_CASE("sched.policies.the_example_overtakes_only_in_proportion", "[sched]") {
-  const engine::AgedShortest order{};
+  const own::AgedShortest order{};
   SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 2}, {.budget_tokens = 64, .max_seqs = 1}, with_order(order)};
   REQUIRE(f.submit(0, tokens_from(0, 4), 10));
   f.step();

@@ -80,7 +80,7 @@ class SchedFixture {
   }
 
   static SchedCache::IndexOptions options(std::int64_t tier_slots) {
-    SchedCache::IndexOptions options{kvpage::SipSecret{1, 2}};
+    SchedCache::IndexOptions options{kvpage::SipSecret::fixed(1, 2)};
     options.portable_keys = tier_slots > 0;
     return options;
   }

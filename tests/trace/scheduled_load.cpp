@@ -67,7 +67,7 @@ class ScheduledLoad {
   }
 
  private:
-  static PrefixIndexOptions<> index() { return PrefixIndexOptions<>{SipSecret{3, 5}}; }
+  static PrefixIndexOptions<> index() { return PrefixIndexOptions<>{SipSecret::fixed(3, 5)}; }
   engine::TraceHeader header() const {
     auto header = engine::TraceHeader::of(allocator_.config());
     header.policy = "lru";

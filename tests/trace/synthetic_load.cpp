@@ -11,7 +11,7 @@ namespace {
 BlockAllocatorConfig config(const LoadOptions& o) {
   return {.num_blocks = o.num_blocks, .block_size = o.block_size, .max_seqs = o.max_seqs};
 }
-PrefixIndexOptions<> index_options() { return PrefixIndexOptions<>{SipSecret{1, 2}}; }
+PrefixIndexOptions<> index_options() { return PrefixIndexOptions<>{SipSecret::fixed(1, 2)}; }
 
 }  // namespace
 

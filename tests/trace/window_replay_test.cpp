@@ -74,7 +74,8 @@ class TokenByToken {
   }
 
   std::int64_t step_tokens_;
-  PrefixIndexOptions<> options_{SipSecret{0x6b76706167650001, 0x7265706c61790002}};  // the replay's: what ARC remembers depends on keys
+  // The replay's: what ARC remembers depends on keys.
+  PrefixIndexOptions<> options_{SipSecret::fixed(0x6b76706167650001, 0x7265706c61790002)};
   EvictionChoice policy_;
   std::vector<std::byte> memory_;
   Allocator allocator_;

@@ -69,9 +69,9 @@ class AttentionCase {
 
   kvpage::Cpu& cpu_;
   kvpage::KVPoolShape shape_;
-  AlignedBytes memory_;
+  kvpage::AlignedBytes memory_;
   kvpage::KVPool<KV> pool_;
-  AlignedBytes scratch_;
+  kvpage::AlignedBytes scratch_;
   std::int64_t kv_len_;
   std::array<std::int64_t, 2> indptr_;
   std::vector<kvpage::BlockId> blocks_;

@@ -1,13 +1,12 @@
 /// \file A random matrix in some weight format, packed, and random activation rows to multiply it with.
 #pragma once
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/base/philox.hpp>
 #include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
 #include <cmath>
-#include <memory>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -23,21 +22,6 @@ inline std::vector<float> random_values(std::int64_t count, std::uint64_t seed) 
   }
   return values;
 }
-
-/// Memory belongs to the caller; panels, pages and scratch want it aligned to 64 bytes.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::int64_t size)
-      : size_(static_cast<std::size_t>(size)), bytes_(static_cast<std::byte*>(::operator new(size_, std::align_val_t{64}))) {}
-  std::span<std::byte> span() const { return {bytes_.get(), size_}; }
-
- private:
-  struct Delete {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
-  std::size_t size_;
-  std::unique_ptr<std::byte, Delete> bytes_;
-};
 
 inline void require(const kvpage::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
@@ -66,7 +50,7 @@ class PackedMatrix {
  private:
   std::vector<std::byte> blocks_;
   kvpage::WeightView view_;
-  AlignedBytes panels_;
+  kvpage::AlignedBytes panels_;
   kvpage::PackedWeight packed_;
 };
 
@@ -79,7 +63,7 @@ struct Activations {
   }
 
   std::vector<float> x;
-  AlignedBytes memory;
+  kvpage::AlignedBytes memory;
   kvpage::GemmInput input;
 };
 

@@ -7,6 +7,7 @@
 #include "engine/backend/indexed_task.hpp"
 #include "engine/backend/packed_weights.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/exec/cpu.hpp>
 #include <kvpage/kernels/activation/cpu.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
@@ -139,22 +140,17 @@ class CpuBackend : public HostMemory {
   }
 
  private:
-  static constexpr std::size_t kScratchAlignment = 64;
-
   static bool is_packed(const Weight& weight) noexcept { return weight.packed.data != nullptr; }
   static QuantizedRows place_rows(Input& input, std::int64_t num_rows, std::int64_t cols);
 
   std::span<std::byte> aligned_scratch(std::int64_t bytes) {
-    const auto size = static_cast<std::size_t>(bytes);
-    if (scratch_.size() < size + kScratchAlignment) scratch_.resize(size + kScratchAlignment);
-    void* begin = scratch_.data();
-    std::size_t space = scratch_.size();
-    return {static_cast<std::byte*>(std::align(kScratchAlignment, size, begin, space)), size};
+    if (scratch_.size() < bytes) scratch_ = AlignedBytes(bytes);
+    return scratch_.span().first(static_cast<std::size_t>(bytes));
   }
 
   std::unique_ptr<Cpu> cpu_;  // workers hold its address
   PackedWeights weights_;
-  std::vector<std::byte> scratch_;
+  AlignedBytes scratch_;
   std::vector<std::int32_t> pending_heads_;  // of gemm_heads
 };
 

@@ -120,7 +120,7 @@ class Replay {
   }
 
   static PrefixIndexOptions<> index_options(const ReplayConfig& config, std::int64_t num_tenants) {
-    PrefixIndexOptions<> options{SipSecret{0x6b76706167650001, 0x7265706c61790002}};  // the same keys in every run
+    PrefixIndexOptions<> options{SipSecret::fixed(0x6b76706167650001, 0x7265706c61790002)};  // the same keys in every run
     options.max_namespaces = num_tenants + 1;
     options.namespace_bytes = (num_tenants + 1) * kMaxNamespaceFieldBytes;
     options.token_granule = config.partial_hits ? 1 : 0;

@@ -95,7 +95,7 @@ struct SimWorld {
     return c.order == kHostileOrder ? AnyOrder{HostileOrder{c.seed}} : AnyOrder::of(c.order);
   }
   [[nodiscard]] static Cache::IndexOptions options(const SimConfig& c) {
-    Cache::IndexOptions options{SipSecret{3, 5}};
+    Cache::IndexOptions options{SipSecret::fixed(3, 5)};
     options.portable_keys = c.features.tier;
     return options;
   }

@@ -1,6 +1,7 @@
 /// \file BlockAllocator: a fixed pool of KV blocks shared by sequences, with transactions, forks and a prefix cache.
 #pragma once
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/cache/cache_transaction.hpp>
 #include <kvpage/cache/detail/allocator_check.hpp>
 #include <kvpage/cache/detail/pin_ops.hpp>
@@ -20,8 +21,7 @@ enum class CacheReset : std::uint8_t { kIfIdle, kDetach };
 /// ```cpp
 /// using Allocator = kvpage::BlockAllocator<kvpage::NoIndex>;
 /// const kvpage::BlockAllocatorConfig config{.num_blocks = 256, .block_size = 16, .max_seqs = 1};
-/// std::vector<std::byte> memory(Allocator::required_bytes(config));
-/// Allocator allocator{config, memory};
+/// Allocator allocator{config};
 ///
 /// auto plan = allocator.begin();            // Expected: refused while another one is open
 /// const auto seq = plan->create();          // Expected<SeqId, CacheRefusal>
@@ -51,7 +51,7 @@ enum class CacheReset : std::uint8_t { kIfIdle, kDetach };
 /// ```
 ///
 /// Index: NoIndex or PrefixIndex. Evict: an EvictionPolicy. Events: an EventSink.
-/// Memory: the caller's bytes, required_bytes(config) of them, laid out once; nothing is allocated afterwards. Sequence tables are
+/// Memory: required_bytes(config), its own or the caller's, laid out once; nothing is allocated afterwards. Sequence tables are
 /// fixed-stride rows (max_seqs x num_groups x max_blocks_per_seq ids) and untouched pages of them cost no resident memory.
 /// Errors: the constructor throws ConfigError; everything else refuses with a CacheRefusal and changes nothing.
 /// Threads: one owner. Cost: O(1) per block concerned, plus what the policy states.
@@ -68,6 +68,11 @@ class BlockAllocator {
                                                   Evict policy = Evict{}) {
     return measure(config, options, policy);
   }
+
+  /// Lays itself out in memory of its own. Errors: ConfigError; std::bad_alloc.
+  explicit BlockAllocator(const BlockAllocatorConfig& config, const IndexOptions& options = IndexOptions{}, Evict policy = Evict{},
+                          Events events = Events{})
+      : BlockAllocator(AlignedBytes(static_cast<std::int64_t>(measure(config, options, policy))), config, options, policy, events) {}
 
   /// Lays itself out in `memory`, which must outlive it. Errors: ConfigError; nothing was written then.
   explicit BlockAllocator(const BlockAllocatorConfig& config, std::span<std::byte> memory, const IndexOptions& options = IndexOptions{},
@@ -187,6 +192,11 @@ class BlockAllocator {
   [[nodiscard]] std::uint64_t digest() const { return detail::digest_all(core_); }
 
  private:
+  BlockAllocator(AlignedBytes memory, const BlockAllocatorConfig& config, const IndexOptions& options, Evict& policy, Events& events)
+      : BlockAllocator(config, memory.span(), options, std::move(policy), std::move(events)) {
+    own_memory_ = std::move(memory);
+  }
+
   /// Lays out a core without memory. `policy` comes back as it was, as attaching it anew says all.
   static std::size_t measure(const BlockAllocatorConfig& config, const IndexOptions& options, Evict& policy) {
     Core core{};
@@ -201,6 +211,7 @@ class BlockAllocator {
   }
 
   Core core_;
+  AlignedBytes own_memory_;  // empty when the caller's is used
 };
 
 KVPAGE_END_NAMESPACE

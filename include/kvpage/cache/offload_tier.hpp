@@ -18,7 +18,7 @@ struct OffloadTierConfig {
   /// gives no page of another layout.
   std::uint64_t layout_id = 0;
   /// Of the checksums. With a secret, whoever can write the store still cannot make a page that passes; 0 = damage only.
-  SipSecret checksum_secret{};
+  SipSecret checksum_secret = SipSecret::fixed(0, 0);
 };
 
 /// Where a slot's transfer stands.

@@ -17,7 +17,7 @@ concept PrefixHash = std::copy_constructible<H> &&
                        { hash(parent, extra, tokens) } -> std::same_as<PrefixKey>;
                      };
 
-/// What a PrefixIndex is built from. The hash, with its secret, is required: there is no default secret.
+/// What a PrefixIndex is built from. Unless it is given a hash or a secret, it draws a secret of its own.
 template <PrefixHash Hash = SipHash13>
 struct PrefixIndexOptions {
   Hash hash;
@@ -27,6 +27,7 @@ struct PrefixIndexOptions {
   std::int64_t token_granule = 1;           ///< partial hits are rounded down to it; 0 = whole blocks only
   bool portable_keys = false;               ///< 32 bytes per node and one SHA-256 per published block: what an OffloadTier needs
 
+  PrefixIndexOptions() requires std::constructible_from<Hash, SipSecret> : PrefixIndexOptions(SipSecret::drawn()) {}
   explicit PrefixIndexOptions(Hash h) : hash(std::move(h)) {}
   /// Requires: Hash is made from a secret, as SipHash13 is.
   explicit PrefixIndexOptions(SipSecret secret) requires std::constructible_from<Hash, SipSecret> : hash(secret) {}

@@ -1,6 +1,7 @@
 /// \file SipHash with 128-bit output over 64-bit words: the keyed hash of prefix keys.
 #pragma once
 
+#include <kvpage/base/entropy.hpp>
 #include <kvpage/base/types.hpp>
 
 #include <bit>
@@ -10,8 +11,16 @@ KVPAGE_BEGIN_NAMESPACE
 
 /// 128 random bits, drawn once per process. Whoever knows them can build colliding prompts: never log, trace or send them.
 struct SipSecret {
-  std::uint64_t k0 = 0;
-  std::uint64_t k1 = 0;
+  std::uint64_t k0;
+  std::uint64_t k1;
+
+  /// From the system. Errors: ConfigError where it gives no random numbers.
+  [[nodiscard]] static SipSecret drawn() { return {draw_entropy(), draw_entropy()}; }
+  /// The same in every run: for tests, replays, and keys that somebody else keeps.
+  [[nodiscard]] static constexpr SipSecret fixed(std::uint64_t k0, std::uint64_t k1) noexcept { return {k0, k1}; }
+
+ private:
+  constexpr SipSecret(std::uint64_t first, std::uint64_t second) noexcept : k0(first), k1(second) {}
 };
 
 /// 128 bits that stand for the content of a block and of everything before it.

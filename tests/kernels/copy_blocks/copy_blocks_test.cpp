@@ -1,6 +1,7 @@
 /// \file copy_blocks: whole and partial pages in every storage, nothing else touched.
 #include "support/catch.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/copy_blocks/cpu.hpp>
 #include <kvpage/kernels/copy_blocks/reference.hpp>
 #include <kvpage/kv/kv_formats.hpp>
@@ -17,17 +18,13 @@ namespace {
 /// A pool of random bytes.
 template <KVStorage KV>
 struct Case {
-  explicit Case(std::int64_t block_size) : shape{2, 2, 80, block_size, 6}, memory(static_cast<std::size_t>(pool_bytes<KV>(shape)) + 64) {
+  explicit Case(std::int64_t block_size) : shape{2, 2, 80, block_size, 6}, memory(pool_bytes<KV>(shape)) {
     std::mt19937 random(3);
-    for (std::byte& b : aligned()) b = static_cast<std::byte>(random());
+    for (std::byte& b : memory.span()) b = static_cast<std::byte>(random());
   }
-  std::span<std::byte> aligned() {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    return std::span(memory).subspan((64 - address % 64) % 64, static_cast<std::size_t>(pool_bytes<KV>(shape)));
-  }
-  KVPool<KV> pool() { return {shape, aligned()}; }
+  KVPool<KV> pool() { return {shape, memory.span()}; }
   KVPoolShape shape;
-  std::vector<std::byte> memory;
+  AlignedBytes memory;
 };
 
 /// Every code and parameter of a page, token by token.

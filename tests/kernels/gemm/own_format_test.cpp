@@ -36,7 +36,7 @@ static_assert(PanelWeight<OwnFormat>);
 TEST_CASE("gemm.own_format.a_shape_and_an_unpack_run_on_every_path", "[gemm]") {
   constexpr std::int64_t kRows = 13, kCols = 320, kOut = 45;
   const kvpage_test::RandomWeights weights(kWeightFormatInfo<OwnFormat>, kOut, kCols, 1);
-  const kvpage_test::AlignedBytes memory(*packed_bytes(kPanelKernels<OwnFormat>, kOut, kCols));
+  const kvpage::AlignedBytes memory(*packed_bytes(kPanelKernels<OwnFormat>, kOut, kCols));
   Cpu packer({.num_threads = 1});
   const auto packed = pack_weight<OwnFormat>(packer, weights.view(), memory.span());
   REQUIRE(packed.has_value());

@@ -8,7 +8,6 @@
 
 namespace {
 using namespace kvpage;
-using kvpage_test::AlignedBytes;
 using kvpage_test::Packed;
 using kvpage_test::panel_kernels;
 using kvpage_test::RandomWeights;

@@ -4,11 +4,10 @@
 #include "support/isa.hpp"
 #include "support/random_floats.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/gemm/cpu_packed.hpp>
 #include <kvpage/kernels/quantize_rows/cpu.hpp>
 
-#include <memory>
-#include <new>
 #include <stdexcept>
 
 namespace kvpage_test {
@@ -18,21 +17,6 @@ std::vector<const kvpage::WeightFormatInfo*> packed_formats();
 const kvpage::PanelKernels& panel_kernels(const kvpage::WeightFormatInfo& format);
 /// The reason why a format has none, or "".
 const char* no_panel_reason(const kvpage::WeightFormatInfo& format);
-
-/// Memory aligned for panels.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::int64_t size)
-      : size_(static_cast<std::size_t>(size)), data_(static_cast<std::byte*>(::operator new[](size_ + 1, std::align_val_t{64}))) {}
-  std::span<std::byte> span() const { return {data_.get(), size_}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-  };
-  std::size_t size_;
-  std::unique_ptr<std::byte[], Free> data_;
-};
 
 /// [rows, cols] random blocks of a format, every scale finite and of moderate size.
 class RandomWeights {
@@ -67,7 +51,7 @@ class RandomWeights {
 
 /// A packed matrix with its memory.
 struct Packed {
-  AlignedBytes memory;
+  kvpage::AlignedBytes memory;
   kvpage::PackedWeight weight;
   explicit Packed(const kvpage::WeightView& view, int num_threads = 2)
       : memory(*kvpage::packed_bytes(panel_kernels(*view.format), view.rows, view.cols)) {

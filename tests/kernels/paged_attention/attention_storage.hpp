@@ -5,6 +5,7 @@
 
 #include "support/catch.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/paged_attention/reference.hpp>
@@ -12,8 +13,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -22,30 +21,15 @@ namespace kvpage_test {
 
 using namespace kvpage;
 
-/// 64-byte aligned memory, every byte 0xFF: NaN as a float of any width and as a half, so also as every scale.
-class PoisonedBytes {
- public:
-  explicit PoisonedBytes(std::int64_t size)
-      : bytes_(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(std::max<std::int64_t>(size, 1)), std::align_val_t{64}))),
-        size_(static_cast<std::size_t>(size)) {
-    std::memset(bytes_.get(), 0xFF, size_);
-  }
-  std::span<std::byte> span() const { return {bytes_.get(), size_}; }
-
- private:
-  struct Delete {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
-  std::unique_ptr<std::byte, Delete> bytes_;
-  std::size_t size_;
-};
+/// Fills memory with NaN as a float of any width and as a half, so also as every scale.
+inline constexpr std::byte kPoison{0xFF};
 
 template <KVStorage KV>
 class AttentionRun {
  public:
   AttentionRun(const AttentionProblem& problem, const RunOptions& options)
       : problem_(problem), options_(options), cpu_({.num_threads = options.num_threads, .isa = options.isa}), shape_(pool_shape()),
-        memory_(pool_bytes<KV>(shape_)), pool_(shape_, memory_.span()), appended_(problem.seqs.size(), 0) {
+        memory_(pool_bytes<KV>(shape_), kPoison), pool_(shape_, memory_.span()), appended_(problem.seqs.size(), 0) {
     fill_tables();
     fill_bias();
     result_.out.assign(problem.q.size(), std::numeric_limits<float>::quiet_NaN());
@@ -145,7 +129,7 @@ class AttentionRun {
     }
     PagedAttentionArgs<KV> args = arguments(seqs, kv_lens);
     const std::int64_t scratch_bytes = paged_attention_scratch_bytes<KV>(cpu_, shape_.dims(), problem_.num_q_heads);
-    const PoisonedBytes scratch(scratch_bytes - options_.scratch_missing);
+    const AlignedBytes scratch(scratch_bytes - options_.scratch_missing, kPoison);
     args.scratch = scratch.span();
     const Status status = launch(args);
     INFO(status.message() << " " << status.value() << " " << status.limit());
@@ -199,7 +183,7 @@ class AttentionRun {
   RunOptions options_;
   Cpu cpu_;
   KVPoolShape shape_;
-  PoisonedBytes memory_;
+  AlignedBytes memory_;
   KVPool<KV> pool_;
   std::vector<std::int64_t> appended_, indptr_;
   std::vector<BlockId> block_ids_;

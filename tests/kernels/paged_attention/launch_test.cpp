@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/no_scale.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kernels/paged_attention/reference.hpp>
 #include <kvpage/kv/kv_formats.hpp>
@@ -20,9 +21,8 @@ using KV = CpuKV<PlainKV<F32>>;
 
 /// A valid launch of one sequence of 20 tokens, to be spoiled by tests.
 struct Launch {
-  Launch() : memory(static_cast<std::size_t>(pool_bytes<KV>(shape)) + 64), q(4 * 16), out(q.size()), lse(4) {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    const KVPool<KV> pool(shape, std::span(memory).subspan((64 - address % 64) % 64));
+  Launch() : memory(pool_bytes<KV>(shape), std::byte{0}), q(4 * 16), out(q.size()), lse(4) {
+    const KVPool<KV> pool(shape, memory.span());
     args.view = pool.view(0, {indptr, ids, kv_lens, 1});
     args.q = q.data();
     args.q_stride = args.out_stride = 64;
@@ -34,7 +34,7 @@ struct Launch {
     args.lse = lse.data();
   }
   KVPoolShape shape{1, 2, 16, 16, 3};
-  std::vector<std::byte> memory;
+  AlignedBytes memory;
   std::vector<float> q, out, lse;
   std::int64_t indptr[2] = {0, 2};
   BlockId ids[2] = {BlockId{2}, BlockId{0}};

@@ -2,29 +2,17 @@
 #include "support/allocation_count.hpp"
 #include "support/catch.hpp"
 
+#include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/paged_attention/cpu.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <vector>
 
 using namespace kvpage;
 
 namespace {
-
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kKVAlignment}); }
-};
-using Bytes = std::unique_ptr<std::byte[], AlignedDelete>;
-
-Bytes aligned_bytes(std::int64_t size, std::byte fill) {
-  Bytes bytes(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(size), std::align_val_t{kKVAlignment})));
-  std::fill_n(bytes.get(), size, fill);
-  return bytes;
-}
 
 /// A launch of `num_seqs` sequences on one page that every position shares: long without much memory.
 template <class Format>
@@ -33,9 +21,9 @@ void require_fixed_scratch(Cpu& cpu, std::int64_t kv_len, std::int64_t num_seqs)
   constexpr std::int64_t kGuard = 4096;
   const KVPoolShape shape{1, 1, 64, 32, 1};
   const std::int64_t scratch_bytes = paged_attention_scratch_bytes<KV>(cpu, shape.dims(), 3);
-  const Bytes memory = aligned_bytes(pool_bytes<KV>(shape), std::byte{0});
-  const Bytes scratch = aligned_bytes(scratch_bytes + kGuard, std::byte{0x5A});
-  const KVPool<KV> pool(shape, {memory.get(), static_cast<std::size_t>(pool_bytes<KV>(shape))});
+  const AlignedBytes memory(pool_bytes<KV>(shape), std::byte{0});
+  const AlignedBytes scratch(scratch_bytes + kGuard, std::byte{0x5A});
+  const KVPool<KV> pool(shape, memory.span());
   const std::vector<BlockId> ids(static_cast<std::size_t>(kv_len / 32 * num_seqs), BlockId{0});
   std::vector<std::int64_t> indptr{0};
   std::vector<QuerySpan> seqs;
@@ -51,14 +39,14 @@ void require_fixed_scratch(Cpu& cpu, std::int64_t kv_len, std::int64_t num_seqs)
   args.num_tokens = num_seqs, args.num_q_heads = 3, args.seqs = seqs.data();
   args.view = pool.view(0, {indptr.data(), ids.data(), kv_lens.data(), num_seqs});
   args.scale = 1.0f, args.out = out.data();
-  args.scratch = {scratch.get(), static_cast<std::size_t>(scratch_bytes)};
+  args.scratch = scratch.span().first(static_cast<std::size_t>(scratch_bytes));
   const std::size_t before = kvpage_test::allocated_bytes();
   const Status status = paged_attention(cpu, args);
   const std::size_t allocated = kvpage_test::allocated_bytes() - before;
   REQUIRE(status.ok());
   CHECK(allocated == 0);
-  const std::byte* guard = scratch.get() + scratch_bytes;
-  CHECK(std::all_of(guard, guard + kGuard, [](std::byte b) { return b == std::byte{0x5A}; }));
+  const std::span<std::byte> guard = scratch.span().subspan(static_cast<std::size_t>(scratch_bytes));
+  CHECK(std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == std::byte{0x5A}; }));
 }
 
 /// What one worker takes is what the comments at the fields of AttentionScratch say, each in whole units of 64 bytes.

@@ -29,7 +29,7 @@ struct LoadWorld {
         cache(pool, memory, options()),
         scheduler(limits, cache, policies, env) {}
 
-  [[nodiscard]] static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret{1, 2}}; }
+  [[nodiscard]] static Cache::IndexOptions options() { return Cache::IndexOptions{SipSecret::fixed(1, 2)}; }
 
   LoadEnv env;
   std::vector<std::byte> memory;
