@@ -12,7 +12,7 @@ namespace {
 using namespace kvpage::engine;
 using kvpage::FinishReason;
 
-using RealEngine = Engine<NamedPolicies, SystemEnv>;
+using RealEngine = Engine<kvpage::NamedPolicies, SystemEnv>;
 using Async = AsyncEngine<RealEngine>;
 
 ModelConfig roomy() {

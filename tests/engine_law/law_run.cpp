@@ -76,8 +76,8 @@ class Watch final : public LawControls {
     };
     return config;
   }
-  static NamedPolicies policies(const LawCondition& condition) {
-    NamedPolicies policies;
+  static kvpage::NamedPolicies policies(const LawCondition& condition) {
+    kvpage::NamedPolicies policies;
     policies.admission = kvpage::AnyAdmission(kvpage::ReserveChunk{});  // fills small pools, so that somebody is displaced
     if (condition.by_priority) policies.order = kvpage::AnyOrder(kvpage::PriorityOrder{});
     return policies;

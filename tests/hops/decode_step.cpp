@@ -27,7 +27,7 @@ T loaded(kvpage::Expected<T, LoadError> result) {
 /// Runs the prompt, then records one step of the engine; returns the number of calls.
 std::int64_t trace_decode_step(LanguageModel& model, const Tokenizer& tokenizer, const std::string& log) {
   SystemEnv env;
-  Engine<NamedPolicies, SystemEnv> engine(model, {}, {}, env, {}, &tokenizer);
+  Engine<kvpage::NamedPolicies, SystemEnv> engine(model, {}, {}, env, {}, &tokenizer);
   GenerationRequest request;
   request.prompt_ids = tokenizer.encode("then an hour");
   request.max_tokens = 3;
