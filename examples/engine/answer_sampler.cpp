@@ -1,7 +1,7 @@
 /// \file AnswerSampler: rows of a step to tokens, on all workers of the model.
 #include "engine/answer_sampler.hpp"
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/sampling/check_request.hpp"
 #include "engine/sampling/request_sampler.hpp"
 #include "engine/sampling/row_job.hpp"

@@ -1,8 +1,8 @@
 /// \file AnswerSampler: draws the next tokens of all answers of a step, and decides on what only text can decide: stop strings, beams.
 #pragma once
 
-#include "engine/generation_request.hpp"
-#include "engine/step_output.hpp"
+#include "engine/sampling/generation_request.hpp"
+#include "engine/sampling/step_output.hpp"
 
 #include <kvpage/base/expected.hpp>
 #include <kvpage/sched/batch_plan.hpp>

@@ -1,7 +1,7 @@
 /// \file AnswerStream: the client's end of a request that an AsyncEngine works on, and the bounded outbox behind it.
 #pragma once
 
-#include "engine/step_output.hpp"
+#include "engine/sampling/step_output.hpp"
 
 #include <atomic>
 #include <condition_variable>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/answer_stream.hpp"
-#include "engine/generation_request.hpp"
+#include "engine/sampling/generation_request.hpp"
 
 #include <kvpage/base/expected.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/finish_names.hpp"
-#include "engine/generation_request.hpp"
+#include "engine/sampling/generation_request.hpp"
 #include "engine/trace/trace_recorder.hpp"
 
 #include <kvpage/sched/batch_plan.hpp>

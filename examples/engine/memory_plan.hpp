@@ -1,7 +1,7 @@
 /// \file MemoryPlan: what a loaded model takes, known before anything is allocated.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/tokenizer/tokenizer.hpp"
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 /// \file PageCache: the pages of one model, shared by prefixes: block allocator, eviction, host tier, and what they did.
 #pragma once
 
-#include "engine/eviction_choice.hpp"
-#include "engine/language_model.hpp"
 #include "engine/backend/mapped_memory.hpp"
+#include "engine/model/language_model.hpp"
+#include "engine/policies/eviction_choice.hpp"
 #include "engine/trace/cache_trace.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>

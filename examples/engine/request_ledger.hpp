@@ -1,8 +1,8 @@
 /// \file RequestLedger: what each request in flight has taken so far, from the plans and events of the scheduler.
 #pragma once
 
-#include "engine/generation_request.hpp"
-#include "engine/step_output.hpp"
+#include "engine/sampling/generation_request.hpp"
+#include "engine/sampling/step_output.hpp"
 
 #include <kvpage/sched/batch_plan.hpp>
 

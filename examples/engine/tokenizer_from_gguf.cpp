@@ -1,6 +1,6 @@
 #include "engine/tokenizer_from_gguf.hpp"
 
-#include "engine/architectures.hpp"
+#include "engine/model/architectures.hpp"
 #include "engine/tokenizer/special_texts.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "answer_sampler/table_model.hpp"
-#include "engine/generation_request.hpp"
-#include "engine/step_output.hpp"
+#include "engine/sampling/generation_request.hpp"
+#include "engine/sampling/step_output.hpp"
 #include "engine/tokenizer/tokenizer.hpp"
 #include "support/catch.hpp"
 

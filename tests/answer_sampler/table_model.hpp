@@ -1,7 +1,7 @@
 /// \file TableModel: a model whose logits a test writes down, for each token and position.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "support/argmax_of_logits.hpp"
 
 #include <kvpage/exec/cpu.hpp>

@@ -1,6 +1,6 @@
 /// \file Numbers and JSON as flags and files hold them: nothing is rounded, wrapped, cut off or taken for something else.
-#include "engine/json_text.hpp"
-#include "engine/number_text.hpp"
+#include "engine/text/json_text.hpp"
+#include "engine/text/number_text.hpp"
 #include "support/catch.hpp"
 
 #include <string>

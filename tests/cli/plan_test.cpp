@@ -1,6 +1,6 @@
 /// \file kvpage plan: its total is what a process takes, its answers about what fits hold, and it does not touch weights.
 #include "cli/program.hpp"
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/tiny_models.hpp"
 #include "support/environment.hpp"
 

@@ -1,5 +1,5 @@
 /// \file Which layers share pages: the partition with the least padding that four groups allow.
-#include "engine/cache_groups.hpp"
+#include "engine/model/cache_groups.hpp"
 #include "support/catch.hpp"
 
 #include <kvpage/base/error.hpp>

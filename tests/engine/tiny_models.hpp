@@ -1,8 +1,8 @@
 /// \file Generated models of three shapes, written to a folder of their own and loaded.
 #pragma once
 
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/sequence_runner.hpp"
 #include "loader/temp_dir.hpp"
 #include "support/catch.hpp"

@@ -1,7 +1,7 @@
 /// \file HookedModel: a LanguageModel whose steps a test watches, spoils or lets fail.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "support/argmax_of_logits.hpp"
 
 #include <functional>

@@ -1,8 +1,8 @@
 /// \file Models on GuardedBackend. What they compute is that of the backends inside, bit by bit.
 #pragma once
 
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 
 #include <memory>
 

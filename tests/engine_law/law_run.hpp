@@ -1,10 +1,10 @@
 /// \file One run of the engine that watches one request: what it got, bit by bit, and what the sealed plans did with it.
 #pragma once
 
-#include "engine/generation_request.hpp"
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/page_cache.hpp"
-#include "engine/step_output.hpp"
+#include "engine/sampling/generation_request.hpp"
+#include "engine/sampling/step_output.hpp"
 
 #include <cstdint>
 #include <functional>

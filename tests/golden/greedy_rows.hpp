@@ -1,8 +1,8 @@
 /// \file The rows of greedy_<model>.jsonl, and the model that they are about.
 #pragma once
 
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 #include "support/catch.hpp"
 #include "support/environment.hpp"
 

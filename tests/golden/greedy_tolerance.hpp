@@ -1,7 +1,7 @@
 /// \file Tolerance: how close to floats each class of kernels must stay, and which class a loaded model belongs to.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "support/catch.hpp"
 
 #include <string>

@@ -1,7 +1,7 @@
 /// \file A small model gives one token from a cache that holds the prompt: the calls of that decode step are recorded.
 #include "engine/engine.hpp"
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "hops/trace.hpp"
 #include "loader/temp_dir.hpp"

@@ -6,7 +6,7 @@ import cpp_text
 from lint import Violation
 
 NAME = "architecture_names"
-TABLE = "examples/engine/architectures.hpp"
+TABLE = "examples/engine/model/architectures.hpp"
 WORD = re.compile(r"llama|qwen2|gemma3", re.IGNORECASE)
 
 

@@ -1,5 +1,6 @@
 """Which folder may include which: dependencies point one way, and the library includes only itself and std."""
 
+import collections
 import re
 
 import cpp_text
@@ -38,6 +39,32 @@ def check(tree):
         for line, include in cpp_text.includes(tree.text(path)):
             if re.match(r'"(\.\./|.*/\.\./|kvpage/|include/)', include):
                 yield Violation(path, line, f"{include}: the library is included as <kvpage/...>, own files from their root folder")
+    yield from folder_cycles(tree)
+
+
+def folder_cycles(tree):
+    """Folders of the examples include each other one way, over any number of folders between."""
+    uses = collections.defaultdict(list)
+    for path in tree.sources(("examples",)):
+        for line, include in cpp_text.includes(tree.text(path)):
+            target = f"examples/{include[1:-1]}"
+            here, there = path.rpartition("/")[0], target.rpartition("/")[0]
+            if include.startswith('"') and here != there and tree.exists(target):
+                uses[here].append((there, path, line, include))
+    for here, edges in uses.items():
+        for there, path, line, include in edges:
+            if here in reached_from(there, uses):
+                yield Violation(path, line, f"{include}: {there} includes {here} too, itself or through others")
+
+
+def reached_from(folder, uses):
+    reached, open_folders = set(), [folder]
+    while open_folders:
+        for there, *_ in uses.get(open_folders.pop(), ()):
+            if there not in reached:
+                reached.add(there)
+                open_folders.append(there)
+    return reached
 
 
 def refusal(tree, path, include):
@@ -106,6 +133,15 @@ FIXTURES = [
         "kvpage.hpp": "#include <kvpage/sched/s.hpp>\n",
         "examples/engine/e.cpp": '#include "engine/e.hpp"\n#include <kvpage/sched/s.hpp>\n',
     }), []),
+    ("folders in a circle", {
+        "examples/engine/e.hpp": '#include "engine/a/x.hpp"\n',
+        "examples/engine/a/x.hpp": '#include "engine/a/z.hpp"\n#include "engine/b/y.hpp"\n',
+        "examples/engine/a/z.hpp": "",
+        "examples/engine/b/y.hpp": '#include "engine/c/w.hpp"\n',
+        "examples/engine/c/w.hpp": '#include <vector>\n#include "engine/a/z.hpp"\n',
+    }, ['examples/engine/a/x.hpp:2: "engine/b/y.hpp": examples/engine/b includes examples/engine/a too',
+        'examples/engine/b/y.hpp:1: "engine/c/w.hpp": examples/engine/c includes examples/engine/b too',
+        'examples/engine/c/w.hpp:2: "engine/a/z.hpp": examples/engine/a includes examples/engine/c too']),
     _reject("base/b.hpp", "<kvpage/precision/f.hpp>", "base may include nothing"),
     _reject("precision/p.hpp", '"f.hpp"', "the library includes with"),
     _reject("base/b.hpp", "<unistd.h>", "the library depends on std alone"),

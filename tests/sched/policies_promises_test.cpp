@@ -268,5 +268,6 @@ TEST_CASE("sched.policies.an_account_is_never_charged_less_than_nothing", "[sche
   };
   CHECK(charge_after_a_request(-5) == 0);
   CHECK(charge_after_a_request(1) > 0);
-  CHECK(charge_after_a_request(std::numeric_limits<std::int64_t>::max()) == std::numeric_limits<std::int64_t>::max());  // and there it stays
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(charge_after_a_request(kMost) == kMost);  // and there it stays
 }

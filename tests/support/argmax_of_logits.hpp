@@ -1,7 +1,7 @@
 /// \file argmax_of_logits: how models of tests answer argmax, from logits that they make or change.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 #include <vector>
 

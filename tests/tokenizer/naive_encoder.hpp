@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/loader/gguf.hpp"
-#include "engine/tokenizer/pre_tokenizer.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/random_text.hpp"
 
 #include <map>

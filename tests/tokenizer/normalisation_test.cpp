@@ -3,8 +3,8 @@
 #include "tokenizer/random_text.hpp"
 #include "tokenizer/toy_vocabulary.hpp"
 
-#include "engine/tokenizer/nfc.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/nfc.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 /// \file The scanners against the published patterns, and the class of every code point, with PCRE2 as the judge.
+#include "engine/text/utf8.hpp"
 #include "engine/tokenizer/pre_tokenizer.hpp"
 #include "engine/tokenizer/unicode_class.hpp"
-#include "engine/text/utf8.hpp"
 #include "support/environment.hpp"
 #include "tokenizer/pcre2_pattern.hpp"
 #include "tokenizer/random_text.hpp"

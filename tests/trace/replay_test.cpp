@@ -1,5 +1,5 @@
 /// \file Replayed hit rates stand in the relations that hold by construction of the traces.
-#include "engine/eviction_choice.hpp"
+#include "engine/policies/eviction_choice.hpp"
 #include "engine/trace/trace_generator.hpp"
 
 #include "support/catch.hpp"

@@ -1,5 +1,5 @@
 /// \file Replays with cache groups: a block costs a page per group, and what lies behind a window is given back as the engine does.
-#include "engine/eviction_choice.hpp"
+#include "engine/policies/eviction_choice.hpp"
 #include "engine/trace/trace_generator.hpp"
 
 #include "support/catch.hpp"

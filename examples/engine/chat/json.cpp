@@ -3,7 +3,7 @@
 #include "engine/chat/functions.hpp"
 #include "engine/chat/text.hpp"
 #include "engine/chat/value.hpp"
-#include "engine/json_text.hpp"
+#include "engine/text/json_text.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/backend/backend_traits.hpp"
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/model/model_matrices.hpp"
 #include "engine/model/transformer_cache.hpp"
 

@@ -1,6 +1,6 @@
-#include "engine/architectures.hpp"
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/architectures.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/model/spec_reader.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "engine/backend/launcher.hpp"
 #include "engine/backend/metered_backend.hpp"
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/model/rope_tables.hpp"
 #include "engine/model/step_inputs.hpp"
 #include "engine/model/transformer_cache.hpp"

@@ -1,7 +1,7 @@
 /// \file TransformerCache: the shape and the identity of the KV cache that a transformer works on.
 #pragma once
 
-#include "engine/cache_groups.hpp"
+#include "engine/model/cache_groups.hpp"
 
 #include <kvpage/base/sha256.hpp>
 #include <kvpage/kv/kv_pool.hpp>

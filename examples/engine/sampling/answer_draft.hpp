@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/sampling/answer_text.hpp"
-#include "engine/step_output.hpp"
+#include "engine/sampling/step_output.hpp"
 
 #include <kvpage/kernels/sample/cpu_log_probs.hpp>
 

@@ -1,7 +1,7 @@
 /// \file check_request: whether a request can be sampled, judged before anything is allocated for it.
 #pragma once
 
-#include "engine/generation_request.hpp"
+#include "engine/sampling/generation_request.hpp"
 
 #include <kvpage/base/expected.hpp>
 

@@ -1,8 +1,8 @@
 /// \file RequestSampler: what the sampler keeps of a request in flight.
 #pragma once
 
-#include "engine/generation_request.hpp"
 #include "engine/sampling/beam.hpp"
+#include "engine/sampling/generation_request.hpp"
 #include "engine/sampling/row_job.hpp"
 
 #include <kvpage/sched/batch_plan.hpp>

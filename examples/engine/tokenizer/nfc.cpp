@@ -1,8 +1,8 @@
 /// \file to_nfc: finds the parts that may change, composes those, copies the rest.
 #include "engine/tokenizer/nfc.hpp"
 
-#include "engine/tokenizer/nfc_data.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/nfc_data.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 /// \file word_end: one hand-written scanner for each pattern.
 #include "engine/tokenizer/pre_tokenizer.hpp"
 
-#include "engine/tokenizer/unicode_class.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/unicode_class.hpp"
 
 #include <kvpage/base/assert.hpp>
 

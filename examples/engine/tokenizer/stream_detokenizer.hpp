@@ -1,8 +1,8 @@
 /// \file StreamDetokenizer: token ids, one at a time, to text of whole characters.
 #pragma once
 
-#include "engine/tokenizer/tokenizer.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 namespace kvpage::engine {
 

@@ -1,8 +1,8 @@
 /// \file Tokenizer: encoding and decoding.
 #include "engine/tokenizer/tokenizer.hpp"
 
-#include "engine/tokenizer/pre_tokenizer.hpp"
 #include "engine/text/utf8.hpp"
+#include "engine/tokenizer/pre_tokenizer.hpp"
 
 #include <kvpage/base/error.hpp>
 

@@ -1,6 +1,6 @@
 #include "engine/trace/cache_replay.hpp"
 
-#include "engine/eviction_choice.hpp"
+#include "engine/policies/eviction_choice.hpp"
 
 #include <kvpage/cache/block_allocator.hpp>
 #include <kvpage/kv/plan_bytes.hpp>

@@ -1,7 +1,7 @@
 /// \file Typed access to the fields of a trace line; what is missing or of the wrong type is thrown as text and reported once.
 #pragma once
 
-#include "engine/json_text.hpp"
+#include "engine/text/json_text.hpp"
 
 #include <kvpage/base/types.hpp>
 

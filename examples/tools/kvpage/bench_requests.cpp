@@ -1,4 +1,4 @@
-#include "engine/cache_groups.hpp"
+#include "engine/model/cache_groups.hpp"
 #include "engine/padded_batch.hpp"
 #include "tools/kvpage/cli_engine.hpp"
 #include "tools/kvpage/failure.hpp"

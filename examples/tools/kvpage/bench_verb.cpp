@@ -1,7 +1,7 @@
 /// \file Options of `kvpage bench`.
-#include "engine/eviction_choice.hpp"
-#include "engine/language_model.hpp"
-#include "engine/number_text.hpp"
+#include "engine/model/language_model.hpp"
+#include "engine/policies/eviction_choice.hpp"
+#include "engine/text/number_text.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/request_mix.hpp"

@@ -1,9 +1,9 @@
 /// \file Command line of kvpage: one subcommand per verb, parsed here and run elsewhere.
 #include "tools/kvpage/options.hpp"
 
-#include "engine/language_model.hpp"
 #include "engine/loader/mapped_file.hpp"
 #include "engine/memory_plan.hpp"
+#include "engine/model/language_model.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/verb.hpp"

@@ -1,6 +1,6 @@
 #include "tools/kvpage/json_ids.hpp"
 
-#include "engine/json_text.hpp"
+#include "engine/text/json_text.hpp"
 
 #include <sstream>
 #include <stdexcept>

@@ -1,8 +1,8 @@
 #include "tools/kvpage/loaded_model.hpp"
 
 #include "engine/available_memory.hpp"
-#include "engine/json_text.hpp"
 #include "engine/memory_plan.hpp"
+#include "engine/text/json_text.hpp"
 #include "engine/tokenizer_from_gguf.hpp"
 #include "tools/kvpage/byte_text.hpp"
 #include "tools/kvpage/failure.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/chat/chat_template.hpp"
-#include "engine/language_model.hpp"
 #include "engine/loader/gguf.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/sequence_runner.hpp"
 #include "engine/tokenizer/tokenizer.hpp"
 #include "tools/kvpage/options.hpp"

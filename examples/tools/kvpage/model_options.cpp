@@ -1,6 +1,6 @@
 #include "tools/kvpage/model_options.hpp"
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 #include <kvpage/exec/isa.hpp>
 

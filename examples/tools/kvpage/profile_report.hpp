@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/backend/machine_ceilings.hpp"
-#include "engine/language_model.hpp"
 #include "engine/backend/step_profile.hpp"
+#include "engine/model/language_model.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

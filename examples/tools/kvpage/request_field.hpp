@@ -1,9 +1,9 @@
 /// \file RequestField: what one field of a request line may hold, and where it goes.
 #pragma once
 
-#include "engine/json_text.hpp"
-#include "engine/number_text.hpp"
 #include "engine/sampling/check_request.hpp"
+#include "engine/text/json_text.hpp"
+#include "engine/text/number_text.hpp"
 #include "tools/kvpage/json_ids.hpp"
 #include "tools/kvpage/request_file.hpp"
 

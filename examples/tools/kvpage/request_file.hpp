@@ -1,7 +1,7 @@
 /// \file Request files: one JSON object per line, each a request and when it arrives.
 #pragma once
 
-#include "engine/generation_request.hpp"
+#include "engine/sampling/generation_request.hpp"
 #include "engine/tokenizer/tokenizer.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file Options of `kvpage run`.
-#include "engine/number_text.hpp"
 #include "engine/sampling/check_request.hpp"
+#include "engine/text/number_text.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/model_options.hpp"
 #include "tools/kvpage/verb.hpp"

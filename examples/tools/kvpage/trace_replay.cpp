@@ -1,4 +1,4 @@
-#include "engine/eviction_choice.hpp"
+#include "engine/policies/eviction_choice.hpp"
 #include "engine/trace/cache_replay.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/rates.hpp"

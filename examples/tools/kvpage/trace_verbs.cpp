@@ -1,4 +1,4 @@
-#include "engine/eviction_choice.hpp"
+#include "engine/policies/eviction_choice.hpp"
 #include "engine/trace/trace_generator.hpp"
 #include "tools/kvpage/failure.hpp"
 #include "tools/kvpage/trace.hpp"

@@ -1,7 +1,7 @@
 #include "tools/kvpage/typed_options.hpp"
 
-#include "engine/json_text.hpp"
-#include "engine/number_text.hpp"
+#include "engine/text/json_text.hpp"
+#include "engine/text/number_text.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,7 @@
 /// \file warm_up: what a bench does before its clock starts, as the benches of other engines do.
 #pragma once
 
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "engine/sequence_runner.hpp"
 
 #include <algorithm>

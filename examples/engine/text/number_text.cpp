@@ -1,4 +1,4 @@
-#include "engine/number_text.hpp"
+#include "engine/text/number_text.hpp"
 
 #include <kvpage/base/checked.hpp>
 

@@ -1,4 +1,4 @@
-#include "engine/cache_groups.hpp"
+#include "engine/model/cache_groups.hpp"
 
 #include <kvpage/base/error.hpp>
 

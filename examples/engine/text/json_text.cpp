@@ -1,4 +1,4 @@
-#include "engine/json_text.hpp"
+#include "engine/text/json_text.hpp"
 
 #include "engine/text/utf8.hpp"
 

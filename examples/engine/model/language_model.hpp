@@ -3,9 +3,9 @@
 
 #include "engine/backend/indexed_task.hpp"
 #include "engine/backend/step_stats.hpp"
-#include "engine/cache_groups.hpp"
 #include "engine/loader/load_error.hpp"
 #include "engine/loader/progress.hpp"
+#include "engine/model/cache_groups.hpp"
 #include "engine/model/model_spec.hpp"
 
 #include <kvpage/base/expected.hpp>

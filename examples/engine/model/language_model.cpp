@@ -1,4 +1,4 @@
-#include "engine/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 #include "engine/backend/backend_list.hpp"
 #include "engine/model/load_transformer.hpp"
