@@ -49,7 +49,6 @@ class RefusingCache : public Base {
 
   /// Refuses the call after `calls` more; negative = never.
   void refuse_after(std::int64_t calls) noexcept { calls_left_ = calls; }
-  [[nodiscard]] bool armed() const noexcept { return calls_left_ >= 0; }
   [[nodiscard]] std::int64_t num_refused() const noexcept { return num_refused_; }
 
  private:
