@@ -220,12 +220,10 @@ TEST_CASE("sched.policies.a_fair_order_of_ones_own_shares_by_weight", "[sched]")
   const engine::WeightedShare order{};
   SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 1}, with_order(order)};
   std::int64_t tokens[2] = {0, 0};
-  std::uint64_t id = 0;
+  for (std::uint64_t id = 0; id < 260; ++id) {  // more than the steps serve: both tenants always wait
+    REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 7), 4), 8, {.tenant = static_cast<std::uint32_t>(id % 2)}));
+  }
   for (int step = 0; step < 1000; ++step) {
-    while (f.scheduler.num_waiting() < 8) {
-      REQUIRE(f.submit(id, tokens_from(static_cast<TokenId>(id % 7), 4), 8, {.tenant = static_cast<std::uint32_t>(id % 2)}));
-      ++id;
-    }
     REQUIRE(f.plan());
     for (const PlannedSample& sample : f.batch->samples) ++tokens[sample.request.value % 2];
     f.seal();
@@ -234,7 +232,7 @@ TEST_CASE("sched.policies.a_fair_order_of_ones_own_shares_by_weight", "[sched]")
     REQUIRE(std::abs(apart) <= 8 * order.decode_us_per_token + 4 * order.prefill_us_per_token);  // a request's
   }
   CHECK(tokens[0] + tokens[1] == 1000);
-  CHECK(tokens[0] >= 2 * tokens[1]);
+  CHECK(std::abs(tokens[0] - 3 * tokens[1]) <= 3 * 8);
 }
 
 TEST_CASE("sched.policies.a_cache_aware_order_of_ones_own_ranks_by_what_is_left", "[sched]") {
