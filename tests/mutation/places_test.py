@@ -46,13 +46,13 @@ class Lines(unittest.TestCase):
         self.assertIn("std::int64_t pool_tokens = 0;", [lines[line - 1].split("   //")[0].strip() for line in mutated])
 
     def test_a_constant_asks_the_switch(self):
-        place = next(place for place in places.places_of("scheduler") if "kMaxHeldSteps = 8" in place.text)
+        place = next(place for place in places.places_of("scheduler") if "kMaxRanked = 128" in place.text)
         with tempfile.TemporaryDirectory() as name:
             for folder in (pathlib.Path(place.path).parent, "include"):
                 (pathlib.Path(name) / folder).mkdir(parents=True, exist_ok=True)
             places.write_mutants(pathlib.Path(name), {7: place})
             line = (pathlib.Path(name) / place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
-        self.assertEqual(line, "  static inline const std::int64_t kMaxHeldSteps = kvpage_mutation::more_at_start<7>(8);")
+        self.assertEqual(line, "  static inline const std::int64_t kMaxRanked = kvpage_mutation::more_at_start<7>(128);")
 
 
 class Draw(unittest.TestCase):
