@@ -87,8 +87,9 @@ TEST_CASE("engine.forward.large_key_biases_cost_no_kv_type_its_precision", "[eng
   const TinyFile file(writer);
   constexpr std::size_t kIds = 100;  // four pages of the bias
   const Rows want = DenseReference(model, writer).logits(some_ids(kIds));
-  // Measured: int8 .0101, int4 .089, int4-k4 .098; with the biases in their codes .27, .27 and 1.02. Plain floats keep them in the keys.
-  const std::map<std::string, double> limits{{"f32", 3e-5}, {"f16", 0.05}, {"bf16", 0.5}, {"fp8", 1.0},
+  // Measured: fp8 .045, int8 .0101, int4 .089, int4-k4 .098; with the biases in their codes the last three .27, .27 and 1.02. Wider floats
+  // keep them in the keys.
+  const std::map<std::string, double> limits{{"f32", 3e-5}, {"f16", 0.05}, {"bf16", 0.5}, {"fp8", 0.1},
                                              {"int8", 0.02}, {"int4", 0.15}, {"int4-k4", 0.15}};
   for (const std::string& kv_type : kvpage::engine::kv_type_names()) {
     INFO(kv_type);

@@ -27,7 +27,7 @@ const ModelLimits kSmolLM2{"smollm2",
 const ModelLimits kGemma3{"gemma3",
                           {{"f16", 0.0005, 0.002}, {"bf16", 0.0005, 0.002}, {"fp8", 0.002, 0.029}, {"int8", 0.005, 0.03},
                            {"int4", 0.01, 0.09}}};
-const ModelLimits kQwen{"qwen0.5b", {{"f16", 0.0005, 0.002}, {"fp8", 0.005, 0.05}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.07}}};
+const ModelLimits kQwen{"qwen0.5b", {{"f16", 0.0005, 0.002}, {"fp8", 0.005, 0.02}, {"int8", 0.005, 0.02}, {"int4", 0.01, 0.07}}};
 
 struct FileScore {
   double prompt_nll = 0;

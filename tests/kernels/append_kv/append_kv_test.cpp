@@ -109,6 +109,34 @@ TEST_CASE("append_kv.values_come_back_within_the_formats_precision", "[append_kv
   });
 }
 
+// Beside a bias of 100 small floats and integer codes would keep nothing of the key. The bias is not turned here.
+TEST_CASE("append_kv.keys_of_8_bits_and_fewer_lose_their_bias", "[append_kv]") {
+  const std::vector<float> bias(3 * 64, 100.0f);
+  std::int64_t num_formats = 0;
+  for_each_type(KVFormats{}, [&]<class Format>() {
+    using KV = CpuKV<Format>;
+    INFO(std::string(Format::kName));
+    Case<KV> problem(64, 16);
+    std::vector<float> biased = problem.k;
+    for (float& x : biased) x += 100.0f;
+    AppendKvArgs<KV> args = problem.args(0, 20);
+    args.k = biased.data(), args.key_bias = {.bias = bias.data(), .num_pages = 1};
+    for (const bool fast : {false, true}) {
+      Cpu cpu({.num_threads = 2});
+      REQUIRE((fast ? append_kv(cpu, args) : reference::append_kv(args)).ok());
+      if (Format::Key::kBits > 8) {
+        std::vector<double> key(64);
+        read_key(problem.view(), problem.slots[1].block, 0, problem.slots[1].offset, key.data());
+        CHECK(std::fabs(key[0] - 100.0) < 6.0);
+      } else {
+        check_read_back(problem, 0.15);
+      }
+    }
+    num_formats += Format::Key::kBits > 8 ? 0 : 1;
+  });
+  CHECK(num_formats == 4);
+}
+
 TEST_CASE("append_kv.cpu_equals_the_reference_and_touches_only_its_slots", "[append_kv]") {
   for_each_type(KVFormats{}, [&]<class Format>() {
     for_each_layout<Format>([&]<class KV>() {

@@ -6,8 +6,10 @@
 #include <kvpage/kernels/append_kv/args.hpp>
 #include <kvpage/kv/paged_kv_view_access.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #define KVPAGE_ISA_BODY <kvpage/kernels/append_kv/cpu_body.hpp>
 #include <kvpage/exec/for_each_isa.hpp>
@@ -127,7 +129,8 @@ class AppendHead {
 
  private:
   static void load(const Stored<X>* x, std::int64_t head_dim, float* row) noexcept {
-    for (std::int64_t d = 0; d < head_dim; ++d) row[d] = ElementCodec<X>::decode(x[d]);
+    if constexpr (std::is_same_v<Stored<X>, float>) std::copy_n(x, head_dim, row);
+    else std::transform(x, x + head_dim, row, [](Stored<X> code) { return ElementCodec<X>::decode(code); });
   }
 
   detail::StoreHalves store_halves_;
