@@ -90,11 +90,12 @@ struct AttentionMemory {
 
 /// Enough items: each is one worker's job from its first to its last split.
 template <KVStorage KV, Element Q, Element Out>
-void attend_whole_items(Cpu& cpu, const AttentionItems<KV, Q, Out>& items, const AttentionLaunch& launch, const AttentionMemory& memory,
+void attend_whole_items(Cpu& cpu, const AttentionItems<KV, Q, Out>& all_items, const AttentionLaunch& launch, const AttentionMemory& memory,
                         std::int64_t num_items) noexcept {
   const AttentionFunctions functions = attention_functions<KV, Q, Out>(cpu);
   cpu.parallel_for(num_items, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     const AttentionScratch scratch = memory.worker(launch, worker);
+    AttentionItems<KV, Q, Out> items = all_items;
     for (std::int64_t i = begin; i < end; ++i) {
       const AttentionItem item = items.at(i);
       const MemberTiles members(items, item, 0, item.num_members);

@@ -119,15 +119,13 @@ class AttentionItems {
     return most * group_;
   }
 
-  /// Item number `index`. Cost: O(log num_seqs).
-  AttentionItem at(std::int64_t index) const noexcept {
-    // The last entry that does not begin behind it: those before with the same number have no items.
-    const PlannedSeq* next = std::upper_bound(order_, order_ + args_->view.tables.num_seqs, index,
-                                              [](std::int64_t i, const PlannedSeq& planned) { return i < planned.first_item; });
-    const PlannedSeq& planned = next[-1];
+  /// Item number `index`. Cost: O(1) for one of the same sequence or group as the last one, else O(log num_seqs).
+  AttentionItem at(std::int64_t index) noexcept {
+    if (index < order_[place_].first_item || index >= order_[place_].first_item + items_of(place_)) place_ = place_of(index);
+    const PlannedSeq& planned = order_[place_];
     const std::int64_t num_kv_heads = args_->view.dims.num_kv_heads;
     const std::int64_t i = index - planned.first_item;
-    const std::int64_t tiles = items_of(&planned - order_) / num_kv_heads;
+    const std::int64_t tiles = items_of(place_) / num_kv_heads;
     // Later tokens see more keys: the largest items come first.
     return {&planned, planned.num_members, planned.shared_splits, (tiles - 1 - i / num_kv_heads) * tokens_, i % num_kv_heads};
   }
@@ -152,6 +150,12 @@ class AttentionItems {
   }
 
  private:
+  std::int64_t place_of(std::int64_t index) const noexcept {
+    // The last entry that does not begin behind it: those before with the same number have no items.
+    const PlannedSeq* next = std::upper_bound(order_, order_ + args_->view.tables.num_seqs, index,
+                                              [](std::int64_t i, const PlannedSeq& planned) { return i < planned.first_item; });
+    return next - order_ - 1;
+  }
   std::int64_t items_of(std::int64_t place) const noexcept {
     return ceil_div(args_->seqs[order_[place].seq].q_count, tokens_) * args_->view.dims.num_kv_heads;
   }
@@ -160,6 +164,7 @@ class AttentionItems {
   const PlannedSeq* order_;
   std::int64_t tokens_;
   std::int64_t group_;
+  std::int64_t place_ = 0;
 };
 
 /// The tiles of members [begin, end) of an item, one below the other.
