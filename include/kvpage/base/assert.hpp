@@ -3,7 +3,6 @@
 
 #include <kvpage/base/config.hpp>
 
-#include <atomic>
 #include <cstdlib>
 
 KVPAGE_BEGIN_NAMESPACE
@@ -20,18 +19,19 @@ struct AssertInfo {
 using AssertHandler = void (*)(const AssertInfo&);
 
 namespace detail {
-/// The one process-wide object of the library: a program has one answer to "what if an invariant breaks".
-inline std::atomic<AssertHandler> assert_handler{nullptr};
+/// The one process-wide object of the library: a program has one answer to "what if an invariant breaks". Read and written by the
+/// compiler's atomic operations: every header includes this one, and <atomic> would be most of what that costs.
+inline AssertHandler assert_handler = nullptr;
 
 [[noreturn]] inline void assert_failed(const AssertInfo& info) {
-  if (const AssertHandler handler = assert_handler.load(std::memory_order_acquire)) handler(info);
+  if (const AssertHandler handler = __atomic_load_n(&assert_handler, __ATOMIC_ACQUIRE)) handler(info);
   std::abort();
 }
 }  // namespace detail
 
 /// Installs `handler` (nullptr = abort) and returns the previous one. Threads: any.
 inline AssertHandler set_assert_handler(AssertHandler handler) noexcept {
-  return detail::assert_handler.exchange(handler, std::memory_order_acq_rel);
+  return __atomic_exchange_n(&detail::assert_handler, handler, __ATOMIC_ACQ_REL);
 }
 
 KVPAGE_END_NAMESPACE
