@@ -1,10 +1,11 @@
 // append_kv of every KV format: bytes of new keys and values stored per second, beside memcpy of the same rows by the same workers.
-// Figures as JSON lines; the first argument is the number of threads.
+// A benchmark per figure; arguments: those of Google Benchmark (--benchmark_filter=REGEX, ...), then the number of threads.
 #include <kvpage/base/aligned_bytes.hpp>
 #include <kvpage/kernels/append_kv/cpu.hpp>
 #include <kvpage/kv/kv_formats.hpp>
 #include <kvpage/kv/kv_pool.hpp>
 
+#include "ceiling_benchmark.hpp"
 #include "engine/backend/ceilings.hpp"
 
 #include <algorithm>
@@ -44,11 +45,6 @@ struct Rows {
   [[nodiscard]] double bytes() const { return static_cast<double>((k.size() + v.size()) * sizeof(float)); }
 };
 
-void report(const char* name, double rate, double ceiling) {
-  std::printf("{\"figure\": \"cache.append_kv%s\", \"value\": %.6g, \"unit\": \"B/s\", \"against\": \"memcpy\", \"against_value\": %.6g, "
-              "\"ratio\": %.4g}\n",
-              name, rate, ceiling, rate / ceiling);
-}
 
 double memcpy_rate(Cpu& cpu, const Rows& rows) {
   std::vector<float> k(rows.k.size()), v(rows.v.size());
@@ -62,7 +58,7 @@ double memcpy_rate(Cpu& cpu, const Rows& rows) {
 }
 
 template <class Format>
-double append_rate(Cpu& cpu, const Rows& rows) {
+void append(benchmark::State& state, Cpu& cpu, const Rows& rows, double ceiling) {
   using KV = CpuKV<Format>;
   const KVPoolShape shape{1, kDims.num_kv_heads, kDims.head_dim, kDims.block_size, kTokens / kDims.block_size};
   const AlignedBytes memory(pool_bytes<KV>(shape), std::byte{0});
@@ -70,12 +66,14 @@ double append_rate(Cpu& cpu, const Rows& rows) {
   const AppendKvArgs<KV> args{.view = pool.view(0), .k = rows.k.data(), .v = rows.v.data(), .k_stride = kRow, .v_stride = kRow,
                               .slots = rows.slots.data(), .num_tokens = kTokens};
   Status status;
-  const double seconds = best_seconds(kRounds, [&] { status = append_kv(cpu, args); });
-  if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", status.message());
-    std::exit(1);
-  }
-  return rows.bytes() / seconds;
+  run_beside_ceiling(state, rows.bytes(), ceiling, "B/s beside memcpy", [&] { status = append_kv(cpu, args); });
+  if (!status.ok()) state.SkipWithError(status.message());
+}
+
+template <class Format>
+void add(const std::string& name, Cpu& cpu, const Rows& rows, double ceiling) {
+  benchmark::RegisterBenchmark(name.c_str(), [&cpu, &rows, ceiling](benchmark::State& state) { append<Format>(state, cpu, rows, ceiling); })
+      ->UseRealTime();
 }
 
 }  // namespace
@@ -83,13 +81,13 @@ double append_rate(Cpu& cpu, const Rows& rows) {
 
 int main(int argc, char** argv) {
   using namespace kvpage_bench;
+  benchmark::Initialize(&argc, argv);
   CpuConfig config;
   config.num_threads = argc > 1 ? std::atoi(argv[1]) : 0;
   Cpu cpu(config);
   const Rows rows;
   const double ceiling = memcpy_rate(cpu, rows);
-  report("", append_rate<DefaultKVFormat>(cpu, rows), ceiling);
-  for_each_type(KVFormats{}, [&]<class Format>() {
-    report((std::string(".") + std::string(Format::kName)).c_str(), append_rate<Format>(cpu, rows), ceiling);
-  });
+  add<DefaultKVFormat>("cache.append_kv", cpu, rows, ceiling);
+  for_each_type(KVFormats{}, [&]<class Format>() { add<Format>("cache.append_kv." + std::string(Format::kName), cpu, rows, ceiling); });
+  benchmark::RunSpecifiedBenchmarks();
 }

@@ -33,8 +33,7 @@ def allocator():
 
 
 def append_kv():
-    for row in lines_of("cache_append_kv_bench", figures.cores()):
-        figures.figure(row["figure"], row["value"], row["unit"], row["against"], row["against_value"])
+    figures.benchmark_figures("cache_append_kv_bench", figures.cores())
 
 
 def write_requests(path):

@@ -133,6 +133,24 @@ def kvpage_bench(path, *arguments, show=True):
     return {**json.loads(output), "process_s": seconds}
 
 
+def benchmark_figures(program, *arguments, repetitions=15):
+    """Prints a line per benchmark of a Google Benchmark program (bench/ceiling_benchmark.hpp): its best repetition beside the ceiling."""
+    output, _ = run([PROGRAMS / program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}", "--benchmark_min_time=0.05",
+                     *arguments])
+    best = {}
+    for row in json.loads(output)["benchmarks"]:
+        if row.get("error_occurred"):
+            sys.exit(f"{row['name']}: {row['error_message']}")
+        name = row["run_name"].removesuffix("/real_time")
+        if row["run_type"] == "iteration" and (name not in best or row["rate"] > best[name]["rate"]):
+            best[name] = row
+    if not best:
+        sys.exit(f"{program}: no benchmark has run")
+    for name, row in best.items():
+        unit, against = row["label"].split(" beside ")
+        figure(name, row["rate"], unit, against, row["ceiling"])
+
+
 def memory_rates():
     """{"read_1": B/s with one thread, "read_n": with all cores, "copy_n": bytes copied per second with all cores}."""
     output, _ = run([PROGRAMS / "memory_rate"])
