@@ -41,12 +41,18 @@ class DenseReference {
   /// Logits after each token. // [num_tokens, vocab_size]
   template <class Ids>
   Rows logits(const Ids& ids) const {
-    Rows hidden;
-    for (const auto id : ids) hidden.push_back(embedding(id));
-    for (std::uint32_t layer = 0; layer < model_.num_layers; ++layer) run_layer(layer, hidden);
     Rows result;
-    for (const Row& x : hidden) result.push_back(output(norm(x, tensor("output_norm.weight"))));
+    for (const Row& x : hidden(ids, model_.num_layers)) result.push_back(output(norm(x, tensor("output_norm.weight"))));
     return result;
+  }
+
+  /// The residual stream behind the first `num_layers` layers. // [num_tokens, hidden]
+  template <class Ids>
+  Rows hidden(const Ids& ids, std::uint32_t num_layers) const {
+    Rows rows;
+    for (const auto id : ids) rows.push_back(embedding(id));
+    for (std::uint32_t layer = 0; layer < num_layers; ++layer) run_layer(layer, rows);
+    return rows;
   }
 
  private:

@@ -60,6 +60,40 @@ void check_equals_reference(const TinyModel& model) {
 
 }  // namespace
 
+/// Rows that a model kept of its last step.
+std::vector<std::vector<float>> hidden_of(kvpage::engine::LanguageModel& model, std::int64_t layer) {
+  const auto values = model.hidden(layer);
+  REQUIRE(values);
+  std::vector<std::vector<float>> rows;
+  const std::int64_t width = model.spec().hidden_size;
+  for (auto row = values->begin(); row != values->end(); row += width) rows.emplace_back(row, row + width);
+  return rows;
+}
+
+TEST_CASE("engine.forward.kept_hidden_states_equal_the_dense_reference", "[engine]") {
+  const TinyModel shape = every_switch();
+  const TinyFile file(shape);
+  const DenseReference dense(shape);
+  const auto ids = some_ids(kNumIds);
+  for (const std::string kernels : {"reference", "cpu"}) {
+    INFO(kernels);
+    const auto model = file.load(tiny_config(kernels));
+    const std::int64_t last = shape.num_layers - 1, layers[]{last, 1};
+    model->keep_hidden(layers);
+    CHECK_FALSE(model->hidden(last));  // no step has run
+    kvpage::engine::SequenceRunner runner(*model);
+    REQUIRE(runner.start(ids, kvpage::engine::LogitRows::kLast));
+    for (const std::int64_t layer : layers) {
+      const Rows want = dense.hidden(ids, static_cast<std::uint32_t>(layer) + 1);
+      CHECK(worst_error(hidden_of(*model, layer), want) <= rounding_bound(shape, "f32"));
+    }
+    CHECK_FALSE(model->hidden(0));
+    CHECK_THROWS_AS(model->keep_hidden(std::vector<std::int64_t>{shape.num_layers}), kvpage::ConfigError);
+    model->keep_hidden({});
+    CHECK_FALSE(model->hidden(last));
+  }
+}
+
 TEST_CASE("engine.forward.every_switch_equals_the_dense_reference", "[engine]") { check_equals_reference(every_switch()); }
 
 TEST_CASE("engine.forward.plain_model_equals_the_dense_reference", "[engine]") { check_equals_reference(plain_model()); }

@@ -166,6 +166,7 @@ class Transformer final : public LanguageModel {
   std::int64_t num_tokens_ = 0;  // of the step
   std::int64_t num_logit_rows_ = 0;
   std::vector<std::int64_t> hidden_layers_;  // whose outputs are kept
+  bool has_hidden_ = false;                  // a step has kept them
   typename B::Buffer hidden_memory_;         // [hidden_layers, step_tokens, hidden_size]
   std::vector<RowArgmax> argmaxes_;          // [max_logit_rows]
   std::vector<float> host_logits_, host_hidden_;
@@ -186,6 +187,7 @@ Status Transformer<B, Format>::forward(const BatchPlan& plan) {
   plan_attention(run);
   for (std::int64_t i = 0; i < spec_.num_layers; ++i) run_layer(run, i);
   keep_logit_rows(run, plan);
+  has_hidden_ = run.status().ok();
   backend_.meter().end_forward();
   return run.status();
 }

@@ -116,6 +116,7 @@ void Transformer<B, Format>::keep_hidden(std::span<const std::int64_t> layers) {
     throw_config_error("keep_hidden: the model has no such layer", layer, spec_.num_layers, "layers");
   }
   hidden_layers_.assign(layers.begin(), layers.end());
+  has_hidden_ = false;
   const std::int64_t num_floats = std::ssize(layers) * step_tokens_ * spec_.hidden_size;
   hidden_memory_ = backend_.allocate(num_floats * static_cast<std::int64_t>(sizeof(float)));
 }
@@ -132,7 +133,7 @@ void Transformer<B, Format>::keep_hidden_of(Launches& run, std::int64_t index) {
 template <Backend B, KVFormat Format>
 Expected<std::span<const float>, Status> Transformer<B, Format>::hidden(std::int64_t layer) {
   const auto kept = std::find(hidden_layers_.begin(), hidden_layers_.end(), layer);
-  if (kept == hidden_layers_.end()) {
+  if (kept == hidden_layers_.end() || !has_hidden_) {
     return Unexpected{Status{StatusCode::kInvalidArgument, "hidden: the step did not keep this layer", layer, spec_.num_layers}};
   }
   const std::int64_t before = (kept - hidden_layers_.begin()) * step_tokens_ * spec_.hidden_size;
