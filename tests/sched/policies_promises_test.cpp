@@ -217,7 +217,7 @@ TEST_CASE("sched.policies.the_example_overtakes_only_in_proportion", "[sched]") 
 }
 
 TEST_CASE("sched.policies.a_fair_order_of_ones_own_shares_by_weight", "[sched]") {
-  const engine::WeightedShare order{};
+  const own::WeightedShare order{};
   SchedFixture f{{.num_blocks = 64, .block_size = 4, .max_seqs = 4}, {.budget_tokens = 32, .max_seqs = 1}, with_order(order)};
   std::int64_t tokens[2] = {0, 0};
   for (std::uint64_t id = 0; id < 260; ++id) {  // more than the steps serve: both tenants always wait
@@ -245,7 +245,7 @@ TEST_CASE("sched.policies.a_cache_aware_order_of_ones_own_ranks_by_what_is_left"
     REQUIRE(f.submit(3, tokens_from(0, 40), 2));   // 32 cached, 8 to compute
     return served(f);
   };
-  CHECK(served_first(engine::LeastToCompute{}) == std::vector<std::uint64_t>{0, 3, 2, 1});
+  CHECK(served_first(own::LeastToCompute{}) == std::vector<std::uint64_t>{0, 3, 2, 1});
   CHECK(served_first(LongestPrefix{}) == std::vector<std::uint64_t>{0, 1, 3, 2});
 }
 
