@@ -96,6 +96,21 @@ TEST_CASE("engine.forward.kept_hidden_states_equal_the_dense_reference", "[engin
 
 TEST_CASE("engine.forward.every_switch_equals_the_dense_reference", "[engine]") { check_equals_reference(every_switch()); }
 
+/// Layers with and without a window are then one cache group, and still see different keys by their args.
+TEST_CASE("engine.forward.windows_that_nobody_outgrows_equal_the_dense_reference", "[engine]") {
+  const TinyModel shape = every_switch();
+  const TinyFile file(shape);
+  constexpr std::size_t kShort = 9;
+  const Rows want = DenseReference(shape).logits(some_ids(kShort));
+  for (const std::string kernels : {"reference", "cpu"}) {
+    INFO(kernels);
+    auto config = tiny_config(kernels);
+    config.pool_tokens = kShort + 1;
+    REQUIRE(file.load(config)->cache_groups().num_groups() == 1);
+    CHECK(worst_error(engine_logits(file, config, kShort), want) <= rounding_bound(shape, "f32"));
+  }
+}
+
 TEST_CASE("engine.forward.plain_model_equals_the_dense_reference", "[engine]") { check_equals_reference(plain_model()); }
 
 TEST_CASE("engine.forward.biased_model_equals_the_dense_reference", "[engine]") { check_equals_reference(biased_model()); }

@@ -11,6 +11,7 @@
 #include "engine/model/workspace.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,7 @@ class Transformer final : public LanguageModel {
         workspace_(Workspace::place(spec, workspace_shape_, workspace_memory_.span())),
         pool_memory_(backend_.allocate(pool_bytes<KV>(cache_.shape))),
         pool_(cache_.shape, pool_memory_.span()),
-        attention_plans_(static_cast<std::size_t>(cache_.groups.num_groups())),
+        attention_plans_(2 * static_cast<std::size_t>(cache_.groups.num_groups())),
         argmaxes_(static_cast<std::size_t>(max_logit_rows_)) {}
 
   const ModelSpec& spec() const override { return spec_; }
@@ -123,11 +124,15 @@ class Transformer final : public LanguageModel {
   const RopeTables& rope_of(std::int64_t layer) const { return has_window(layer) ? window_rope_ : full_rope_; }
   const LayerPlace& place_of(std::int64_t layer) const { return cache_.groups.places[static_cast<std::size_t>(layer)]; }
   std::size_t group_index(std::int64_t layer) const { return static_cast<std::size_t>(place_of(layer).group); }
-  /// The first layer of a cache group: what the step's tables say holds for all of them.
-  std::int64_t first_layer_of(std::size_t group) const {
-    std::int64_t layer = 0;
-    while (group_index(layer) != group) ++layer;
-    return layer;
+  /// Layers of one cache group and one window share a plan. A group has layers with and without a window where nobody outgrows it.
+  std::size_t plan_index(std::int64_t layer) const { return 2 * group_index(layer) + (has_window(layer) ? 1 : 0); }
+  /// Calls fn with the first layer of every such set.
+  template <class Fn>
+  void for_each_planned_layer(const Fn& fn) const {
+    std::array<bool, 2 * static_cast<std::size_t>(kMaxCacheGroups)> seen{};
+    for (std::int64_t layer = 0; layer < spec_.num_layers; ++layer) {
+      if (!std::exchange(seen[plan_index(layer)], true)) fn(layer);
+    }
   }
   const GroupInputs& group_of(std::int64_t layer) const { return inputs_.groups[group_index(layer)]; }
   std::int64_t q_width() const { return spec_.num_q_heads * spec_.head_dim; }
@@ -160,7 +165,7 @@ class Transformer final : public LanguageModel {
   typename B::Buffer pool_memory_;
   KVPool<KV> pool_;
   StepInputs<B> inputs_;
-  std::vector<std::vector<std::byte>> attention_plans_;  // [num_groups], of the step
+  std::vector<std::vector<std::byte>> attention_plans_;  // [2 * num_groups] of the step, by plan_index
   Input input_;        // of the matrices that come next
   Input gated_input_;  // of down
   std::int64_t num_tokens_ = 0;  // of the step
@@ -197,7 +202,7 @@ void Transformer<B, Format>::run_layer(Launches& run, std::int64_t index) {
   const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
   run.prepare_normed(norm_before(layer.attn_norm, {&layer.q, &layer.k, &layer.v}), input_);
   run.project_heads(heads_of(index));
-  run.paged_attention(attention_of(index), attention_plans_[group_index(index)]);
+  run.paged_attention(attention_of(index), attention_plans_[plan_index(index)]);
   run.prepare({workspace_.attention, q_width(), num_tokens_, q_width()}, input_);
   add_block_output(run, StepOperation::kOutput, layer.attn_output, layer.attn_output_bias, input_, layer.post_attn_norm);
   run.prepare_normed(norm_before(layer.ffn_norm, {&layer.gate, &layer.up}), input_);

@@ -16,10 +16,9 @@ void Transformer<B, Format>::make_rope_tables(Launches& run) {
   if (workspace_.window_rope != nullptr) fill(window_rope_, workspace_.window_rope);
 }
 
-/// Layers of a group differ in nothing that a plan knows.
 template <Backend B, KVFormat Format>
 void Transformer<B, Format>::plan_attention(Launches& run) {
-  for (std::size_t g = 0; g < attention_plans_.size(); ++g) run.plan_attention(attention_of(first_layer_of(g)), attention_plans_[g]);
+  for_each_planned_layer([&](std::int64_t layer) { run.plan_attention(attention_of(layer), attention_plans_[plan_index(layer)]); });
 }
 
 template <Backend B, KVFormat Format>

@@ -26,20 +26,21 @@ Status Transformer<B, Format>::check_tables(const BatchPlan& plan) const {
     const RopeTableArgs args{.positions = positions, .num_tokens = n, .inv_freq = rope->frequencies.data(), .rotary_dim = spec_.rotary_dim};
     if (status.ok()) status = validate_tables(args);
   }
-  for (std::size_t g = 0; g < plan.groups.size() && status.ok(); ++g) {
-    const PlannedGroup& group = plan.groups[g];
-    const std::int64_t layer = first_layer_of(g);
+  for_each_planned_layer([&](std::int64_t layer) {
+    const PlannedGroup& group = plan.groups[group_index(layer)];
     const PagedKVView<KV> view = pool_.view(0, {group.indptr.data(), group.block_ids.data(), plan.kv_lens.data(), plan.num_seqs()});
     KeyBias key_bias;  // of any layer: they differ in values alone, but a layer may have none
-    for (std::int64_t i = layer; i < spec_.num_layers && !key_bias; ++i) key_bias = group_index(i) == g ? key_bias_of(i) : KeyBias{};
-    status = validate_tables(AppendKvArgs<KV>{.view = view, .slots = group.write_slots.data(), .num_tokens = n, .positions = positions,
-                                              .key_bias = key_bias});
-    if (!status.ok()) break;
+    for (std::int64_t i = layer; i < spec_.num_layers && !key_bias; ++i) {
+      if (plan_index(i) == plan_index(layer)) key_bias = key_bias_of(i);
+    }
+    const AppendKvArgs<KV> append{.view = view, .slots = group.write_slots.data(), .num_tokens = n, .positions = positions,
+                                  .key_bias = key_bias};
     PagedAttentionArgs<KV> attention;
     attention.view = view, attention.num_tokens = n, attention.seqs = plan.sequences.data();
     attention.window = spec_.layer_window_tokens(layer), attention.key_bias = key_bias;
-    status = validate_tables(attention);
-  }
+    if (status.ok()) status = validate_tables(append);
+    if (status.ok()) status = validate_tables(attention);
+  });
   return status;
 }
 
