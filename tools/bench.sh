@@ -7,7 +7,7 @@ source "$(dirname "$0")/common.sh"
 groups=$(cd "$root/tools/bench" && for script in *.py; do [ "$script" = figures.py ] || printf ' %s' "${script%.py}"; done)
 if [ $# -eq 0 ] || [ "$1" = --help ]; then
   printf 'usage: tools/bench.sh GROUP [ARGUMENT...]\ngroups:%s\n' "$groups" >&2
-  printf '%s\n' 'cpu takes an estimated 40 minutes with the peers, kernels an estimated 10.' \
+  printf '%s\n' 'cpu takes an estimated 55 minutes with the peers, kernels took 2, and the build.' \
     'Models: tools/fetch_model.sh NAME. Peers, for ratios: tools/setup_peers.sh. docs/benchmarks.md says how they are measured.' >&2
   [ "${1:-}" = --help ] && exit 0 || exit 2
 fi
