@@ -123,7 +123,7 @@ class CpuBackend : public HostMemory {
     args.scratch = aligned_scratch(paged_attention_scratch_bytes<KV>(*cpu_, args.view.dims, args.num_q_heads));
     return kvpage::paged_attention(*cpu_, args, kTablesChecked);
   }
-  /// Fills `plan` for the launches of a step in one cache group.
+  /// Fills `plan` for the launches of a step with the block table and window of `args`.
   template <KVStorage KV>
   Status plan_attention(const PagedAttentionArgs<KV>& args, std::vector<std::byte>& plan) {
     plan.resize(static_cast<std::size_t>(paged_attention_plan_bytes(args.view.tables.num_seqs)));

@@ -4,6 +4,7 @@
 #include "engine/backend/backend_traits.hpp"
 #include "engine/backend/heads.hpp"
 
+#include <kvpage/base/assert.hpp>
 #include <kvpage/kernels/gemm/cpu_row_argmax.hpp>
 
 #include <span>
@@ -43,12 +44,13 @@ class Launcher {
     run([&] { return backend_.copy_blocks(args); });
   }
 
-  /// What launches of a step in one cache group share, decided once: plain bytes. A backend without this operation decides in each launch.
+  /// What launches of a step with one block table and window share, decided once: plain bytes. A backend without this operation decides
+  /// in each launch.
   template <KVStorage KV>
   void plan_attention(const PagedAttentionArgs<KV>& args, std::vector<std::byte>& plan) {
     if constexpr (requires { backend_.plan_attention(args, plan); }) run([&] { return backend_.plan_attention(args, plan); });
   }
-  /// Requires: `plan` is of this step and cache group.
+  /// Requires: `plan` is of this step, block table and window.
   template <KVStorage KV>
   void paged_attention(const PagedAttentionArgs<KV>& args, std::span<const std::byte> plan) {
     if constexpr (requires { backend_.paged_attention(args, plan); }) {
@@ -116,6 +118,7 @@ class Launcher {
   }
   /// Requires: has_argmax(weight).
   void argmax(const Weight& weight, const Input& input, std::span<RowArgmax> best) {
+    KVPAGE_ASSERT(has_argmax(weight), "the backend has an argmax for this matrix");
     if constexpr (requires { backend_.argmax(weight, input, best); }) run([&] { return backend_.argmax(weight, input, best); });
   }
 

@@ -87,7 +87,8 @@ class LanguageModel {
   /// What pages of this model must never be mixed with pages of another identity: digest of the file and KV layout. [<= 256 bytes]
   virtual std::span<const std::byte> cache_identity() const = 0;
   /// The bytes of a page where the host may read and change them, valid until the next call; changes count once `store_page` was called
-  /// for the same page. For host tiers, and for tests that poison free pages. Requires: the page is inside the pool.
+  /// for the same page, before another one is fetched. For host tiers, and for tests that poison free pages. Requires: the page is
+  /// inside the pool.
   virtual std::span<std::byte> fetch_page(BlockId block) = 0;
   virtual void store_page(BlockId block) = 0;
   /// Writes once to each memory page of a pool in host memory, on the model's workers: the system hands out memory at the first write.

@@ -176,6 +176,7 @@ class Transformer final : public LanguageModel {
   std::vector<RowArgmax> argmaxes_;          // [max_logit_rows]
   std::vector<float> host_logits_, host_hidden_;
   std::vector<std::byte> host_page_;
+  BlockId fetched_page_ = kNoBlock;  // whose bytes the caller has
 };
 
 /// The forward pass. Copies of shared pages come first: rows are appended behind what was copied.

@@ -145,6 +145,7 @@ Expected<std::span<const float>, Status> Transformer<B, Format>::hidden(std::int
 template <Backend B, KVFormat Format>
 std::span<std::byte> Transformer<B, Format>::fetch_page(BlockId block) {
   const std::span<std::byte> page = pool_.page(block);
+  fetched_page_ = block;
   if constexpr (Traits::kHostMemory) return page;
   host_page_.resize(page.size());
   backend_.download(page.data(), host_page_);
@@ -153,6 +154,7 @@ std::span<std::byte> Transformer<B, Format>::fetch_page(BlockId block) {
 
 template <Backend B, KVFormat Format>
 void Transformer<B, Format>::store_page(BlockId block) {
+  KVPAGE_ASSERT(block == fetched_page_, "the page that was fetched last is stored");
   if constexpr (!Traits::kHostMemory) backend_.upload(pool_.page(block).data(), host_page_);
 }
 
